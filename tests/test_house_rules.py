@@ -12,6 +12,7 @@ from tests.house.source import Package
 
 LONG = "def f():\n" + "    x = 1\n" * 70
 TWO_ERRORS = "class A(Exception):\n    'Say.'\n    code = 'a'\nclass B(ValueError):\n    'Say.'\n    code = 'a'"
+CONTROL_FLOW = "class GraphBubbleUp(BaseException):\n    'Say.'\nclass ParentCommand(GraphBubbleUp):\n    'Say.'"
 
 # rule, files of the package, what the complaint says (None: there is none)
 CASES: list[tuple[Callable[[Package], list[str]], Mapping[str, str], str | None]] = [
@@ -139,8 +140,13 @@ CASES: list[tuple[Callable[[Package], list[str]], Mapping[str, str], str | None]
     ),
     (
         shape.errors_without_text_or_code,
-        {"errors.py": "class P(BaseException):\n    'Say.'\nclass Q(P, Exception):\n    'Say.'"},
+        {"errors.py": CONTROL_FLOW},
         None,
+    ),
+    (
+        shape.errors_without_text_or_code,
+        {"errors.py": "class A(Exception):\n    'Say.'\n    code = 'a'\nclass B(A): ..."},
+        "B: has no docstring",
     ),
     (shape.long_parameter_lists, {"core/a.py": "def f(a, b, c, d, e, f, g, *h): ..."}, "core.a:f: 8 parameters"),
     (shape.long_parameter_lists, {"core/a.py": "class A:\n    def f(self, a, b, c, d, e, f, *, g): ..."}, None),

@@ -114,6 +114,11 @@ CASES: list[tuple[Callable[[Package], list[str]], Mapping[str, str], str | None]
         {"cli/a.py": "class A:\n    def f(self):\n        import re"},
         "imports re inside",
     ),
+    (
+        layers.imports_inside_functions,
+        {"core/a.py": "def f():\n    return import_module('waitpoint.core.b')", "core/b.py": ""},
+        "imports waitpoint.core.b inside",
+    ),
     (layers.imports_inside_functions, {"cli/a.py": "def f():\n    from pydantic import BaseModel"}, None),
     (shape.packages_that_define_something, {"core/__init__.py": "def f(): ..."}, "core:1 defines something"),
     (

@@ -23,6 +23,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`\n]*)$")
 EXPECTED = re.compile(r"#\s*->\s*(?P<text>.+?)\s*$")
@@ -92,7 +93,7 @@ def _run_statement(node: ast.stmt, module: ModuleType, filename: str, runner: as
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     namespace = module.__dict__
     out = io.StringIO()
-    value: object = None
+    value: Any = None
     with contextlib.redirect_stdout(out):
         if isinstance(node, ast.Expr):
             code = compile(ast.Expression(node.value), filename, "eval", flags, dont_inherit=True)

@@ -239,8 +239,8 @@ def imports_inside_functions(package: Package) -> list[str]:
         for item in package.imports(module)
         if item.in_function
         and not _is_below_any(item.target, IMPORTED_WHEN_USED)
-        # A lazy re-export imports when asked; `packages_that_define_something` says where that is allowed.
-        and not (module.is_package and package.owns(item.target))
+        # A lazy re-export imports when asked; `shape.definitions` says where that is allowed.
+        and not (package.owns(item.target) and (module.is_package or _is_facade(package, module)))
     ]
 
 

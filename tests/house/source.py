@@ -82,6 +82,8 @@ class Package:
                 targets = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 targets = [self._meant(base, alias.name) for alias in node.names for base in [_base(module, node)]]
+            elif isinstance(node, ast.Call):
+                targets = _imported_by_name(node)
             else:
                 continue
             found += [Import(t, node.lineno, id(node) in inner) for t in dict.fromkeys(targets)]
@@ -103,6 +105,14 @@ def _base(module: Module, node: ast.ImportFrom) -> str:
     parts = module.name.split(".")
     parts = parts[: len(parts) - node.level + module.is_package]
     return ".".join([*parts, node.module] if node.module else parts)
+
+
+def _imported_by_name(call: ast.Call) -> list[str]:
+    """Give the module of `import_module("name")`; a computed name says nothing here."""
+    if not ast.unparse(call.func).endswith(("import_module", "__import__")) or not call.args:
+        return []
+    name = call.args[0]
+    return [name.value] if isinstance(name, ast.Constant) and isinstance(name.value, str) else []
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:

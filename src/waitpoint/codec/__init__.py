@@ -1,0 +1,11 @@
+"""Values and bytes: what is stored comes back equal, of the same type, and never names code to run."""
+
+from waitpoint.codec.natives import Kind
+from waitpoint.codec.registry import PROCESS, Registry, register, register_builtin
+from waitpoint.codec.unknown import UnknownValue, find_unknown, to_json
+from waitpoint.codec.wire import dumps, loads
+
+__all__ = [
+    "PROCESS", "Kind", "Registry", "UnknownValue", "dumps", "find_unknown", "loads", "register", "register_builtin",
+    "to_json",
+]  # fmt: skip

@@ -1,0 +1,17 @@
+"""Values that the engine fills in: `RemainingSteps` and `IsLastStep`, declared like keys of the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedValue:
+    """Marks a key that no node writes; `what` says what a task finds there."""
+
+    what: Literal["remaining_steps", "is_last_step"]
+
+
+RemainingSteps = Annotated[int, ManagedValue("remaining_steps")]
+IsLastStep = Annotated[bool, ManagedValue("is_last_step")]

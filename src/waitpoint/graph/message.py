@@ -1,0 +1,160 @@
+"""Message lists as state: `add_messages`, `MessagesState`. langchain-core is imported when a message is met."""
+
+from __future__ import annotations
+
+import operator
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Final, Literal, cast, overload
+
+from typing_extensions import TypedDict
+
+from waitpoint.core.channels import overwritten
+from waitpoint.records import MISSING, Overwrite
+
+REMOVE_ALL_MESSAGES: Final = "__remove_all__"
+
+_id_of = operator.attrgetter("id")
+
+# Whether items of a type are whole messages that can stay as they are. Few types, met many times.
+_whole: dict[type, bool] = {}
+
+
+@overload
+def add_messages(
+    left: None = None, right: None = None, *, format: Literal["langchain-openai"] | None = None
+) -> Callable[[Any, Any], list[Any]]: ...
+@overload
+def add_messages(left: Any, right: Any, *, format: Literal["langchain-openai"] | None = None) -> list[Any]: ...
+def add_messages(left: Any = None, right: Any = None, *, format: Literal["langchain-openai"] | None = None) -> Any:
+    """Merge `right` into `left` by message id and return a new list; a reducer for `Annotated[list, add_messages]`.
+
+    A message with a known id replaces the old one in its place, others are appended. Texts, (role, text) pairs, dicts
+    and chunks become messages; messages without an id get one. `RemoveMessage(id)` deletes, and with the id
+    `REMOVE_ALL_MESSAGES` it deletes everything before it. Untouched messages stay the same objects.
+
+    Called with `format` alone it returns a reducer whose messages are in OpenAI's form.
+
+    Raises:
+        ValueError: a `RemoveMessage` names an id that is not there, or one of the two lists is None.
+    """
+    if left is None and right is None:
+        return partial(add_messages, format=format)
+    merged = _merged(_listed(left, "first"), identified(right))
+    if format is None:
+        return merged
+    if format != "langchain-openai":
+        raise ValueError(f"add_messages knows the format 'langchain-openai', not '{format}'; leave it out")
+    return _in_openai_form(merged)
+
+
+class MessagesState(TypedDict):
+    """A state that is a list of messages; derive from it to add keys."""
+
+    messages: Annotated[list[Any], add_messages]
+
+
+def identified(value: Any) -> list[Any]:
+    """Return one write for `add_messages` as a new list of messages, each with an id; `RemoveMessage`s stay in it.
+
+    The same messages come back when it is applied again, so what is recorded once keeps its ids for ever.
+    """
+    messages = _coerced(_listed(value, "second"))
+    for message in messages:
+        if message.id is None:
+            message.id = str(uuid.uuid4())
+    return messages
+
+
+def prepared(write: Any) -> Any:
+    """Return a write to a key of messages as it is to be recorded, an `Overwrite` with ids given to its messages."""
+    value = overwritten(write)
+    if value is MISSING:
+        return identified(write)
+    if not isinstance(value, list) or not all(_is_whole(type(item)) for item in value):
+        return write
+    return Overwrite(identified(value))
+
+
+def is_add_messages(reducer: Any) -> bool:
+    """Whether a reducer is `add_messages`, as such or made by `add_messages(format=...)`."""
+    return reducer is add_messages or (isinstance(reducer, partial) and reducer.func is add_messages)
+
+
+def _listed(value: Any, which: str) -> list[Any]:
+    if value is None:
+        raise ValueError(
+            f"the {which} list of add_messages is None, which is no message; return a list, or leave the key out"
+        )
+    return value if isinstance(value, list) else [value]
+
+
+def _is_whole(kind: type) -> bool:
+    known = _whole.get(kind)
+    if known is None:
+        from langchain_core.messages import BaseMessage, BaseMessageChunk
+
+        known = _whole[kind] = issubclass(kind, BaseMessage) and not issubclass(kind, BaseMessageChunk)
+    return known
+
+
+def _coerced(items: list[Any]) -> list[Any]:
+    """Return a new list in which everything is a whole message."""
+    if all(map(_is_whole, set(map(type, items)))):
+        return items.copy()
+    from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
+
+    return [
+        message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
+        for message in convert_to_messages(items)
+    ]
+
+
+def _merged(left: list[Any], right: list[Any]) -> list[Any]:
+    """`right` has ids. Most merges only append: then the one pass over `left` looks for known and missing ids."""
+    from langchain_core.messages import RemoveMessage
+
+    has_removals = any(isinstance(m, RemoveMessage) for m in right)
+    if has_removals:
+        for at in range(len(right) - 1, -1, -1):
+            if isinstance(right[at], RemoveMessage) and right[at].id == REMOVE_ALL_MESSAGES:
+                left, right = [], right[at + 1 :]
+                break
+    fresh = {m.id for m in right}
+    merged = _coerced(left)
+    if not has_removals and len(fresh) == len(right) and (fresh | {None}).isdisjoint(map(_id_of, merged)):
+        merged.extend(right)
+        return merged
+    for message in merged:
+        if message.id is None:
+            message.id = str(uuid.uuid4())
+    return _merged_by_id(merged, right, RemoveMessage)
+
+
+def _merged_by_id(left: list[Any], right: list[Any], removal: type[Any]) -> list[Any]:
+    place = {message.id: at for at, message in enumerate(left)}
+    result: list[Any] = left
+    removed: set[int] = set()
+    for message in right:
+        at = place.get(message.id)
+        if isinstance(message, removal):
+            if at is None:
+                raise ValueError(
+                    f"Attempting to delete a message with an ID that doesn't exist ('{message.id}') - the list holds "
+                    f"no such message; take the id from the message as it is in the state"
+                )
+            removed.add(at)
+        elif at is None:
+            place[message.id] = len(result)
+            result.append(message)
+        else:
+            removed.discard(at)
+            result[at] = message
+    return [m for at, m in enumerate(result) if at not in removed] if removed else result
+
+
+def _in_openai_form(messages: list[Any]) -> list[Any]:
+    from langchain_core.messages import convert_to_messages, convert_to_openai_messages
+
+    return cast("list[Any]", convert_to_messages(convert_to_openai_messages(messages, include_id=True)))

@@ -56,8 +56,8 @@ def combine(channel: Channel, current: Any, writes: Sequence[Any]) -> Any:
     if kind == "last":
         raise InvalidUpdateError(
             f"At key '{channel.name}': Can receive only one value per step. Use an Annotated key to handle multiple "
-            f"values. - {len(writes)} tasks of one step wrote to it, and it has no reducer to combine them; annotate "
-            f"it, for example '{channel.name}: Annotated[list, operator.add]', or let one task write it"
+            f"values. - It got {len(writes)} in one step and has no reducer to combine them; annotate it, for example "
+            f"'{channel.name}: Annotated[list, operator.add]', or let one task write it"
         )
     if current is MISSING and channel.default is not None:
         current = channel.default()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_o
 import typing_extensions
 from typing_extensions import is_typeddict
 
-from waitpoint.graph.schema import ROOT, Schema, is_model
+from waitpoint.graph.schema import ROOT, Schema, is_model, unqualified
 
 
 def json_schema(schema: Schema, title: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def model_of(schema: Schema, title: str) -> Any:
         default = default_of(key, schema)
         # An alias, since pydantic takes no name with a leading underscore and none of its own methods'.
         name = f"field_{len(fields)}"
-        fields[name] = (schema.hints[key], Field(default, alias=key, title=_title(key)))
+        fields[name] = (unqualified(schema.hints[key]), Field(default, alias=key, title=_title(key)))
     return create_model(title, __config__=config, **fields)
 
 
@@ -128,4 +128,4 @@ def _extended(hint: Any) -> Any:
     changed = tuple(_extended(a) for a in args)
     if origin in {Union, types.UnionType}:
         return Union[changed]  # noqa: UP007 - made at run time
-    return origin[changed] if origin is not None else hint
+    return hint if origin is None else origin[changed[0] if len(changed) == 1 else changed]

@@ -95,7 +95,7 @@ def named(declared: Any) -> str:
 
 def channel_of(name: str, hint: Any) -> Channel:
     """Return the channel an annotation declares: the last item of `Annotated` is its reducer, if it is callable."""
-    hint = _unqualified(hint)
+    hint = unqualified(hint)
     extras = getattr(hint, "__metadata__", ())
     if not extras or not callable(extras[-1]):
         return Channel(name, "last")
@@ -160,7 +160,7 @@ def _model_hints(declared: Any) -> dict[str, Any]:
     }
 
 
-def _unqualified(hint: Any) -> Any:
+def unqualified(hint: Any) -> Any:
     """Return the annotation without `Required`, `NotRequired`, `ReadOnly` and the name of a type alias around it."""
     while True:
         if type(hint).__name__ == "TypeAliasType":
@@ -173,7 +173,7 @@ def _unqualified(hint: Any) -> Any:
 
 def _managed(hint: Any) -> ManagedValue | None:
     """Find the mark of a managed value, under qualifiers and `Optional` too."""
-    hint = _unqualified(hint)
+    hint = unqualified(hint)
     extras = getattr(hint, "__metadata__", ())
     if extras and isinstance(extras[-1], ManagedValue):
         return extras[-1]
@@ -184,7 +184,7 @@ def _managed(hint: Any) -> ManagedValue | None:
 def _concrete_type(hint: Any) -> Any:
     """Return what can be called for an empty value: `list` for `Annotated[Sequence[str], add]`."""
     while True:
-        hint = _unqualified(hint)
+        hint = unqualified(hint)
         origin = getattr(hint, "__origin__", None)
         if origin is None:
             return _CONCRETE.get(hint, hint) if isinstance(hint, collections.abc.Hashable) else hint

@@ -16,6 +16,7 @@ from waitpoint.codec.paths import members
 from waitpoint.errors import UnstorableValueError
 
 _MAX_WALK: Final = 200
+_NESTING: Final = "it contains itself, or nests too deep - store ids that refer to the parts"
 _LEAVES: Final = frozenset({type(None), bool, int, float, str, bytes})
 _CODE: Final = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, types.GeneratorType,
@@ -23,21 +24,14 @@ _CODE: Final = (
 )  # fmt: skip
 
 
-def refusal(value: Any, path: str, is_known: Callable[[type], bool]) -> UnstorableValueError:
-    """Return the error that names the first thing in the value that cannot be stored."""
+def refusal(value: Any, path: str, is_known: Callable[[type], bool], error: Exception) -> UnstorableValueError:
+    """Return the error that names the first thing that cannot be stored; `error` is what storing raised."""
     path = path or "value"
-    found = _first(value, path, is_known, [])
-    if found is None:
-        return _error(f"{path!r} cannot be stored - a part of it contradicts its own type", path, type(value))
-    place, culprit, is_deep = found
-    cls = type(culprit)
-    if is_deep:
-        return _error(
-            f"{place!r} cannot be stored - it contains itself, or nests too deep - store ids that refer to the parts",
-            place,
-            cls,
-        )
-    return _error(f"{place!r} cannot be stored - {_why(culprit)}", place, cls)
+    place, culprit, reason = _first(value, path, is_known, []) or (path, value, "")
+    if not reason:
+        is_nesting = isinstance(error, (UnstorableValueError, RecursionError)) or "Recursion" in str(error)
+        reason = _NESTING if is_nesting else "a part of it cannot be read"
+    return _error(f"{place!r} cannot be stored - {reason}", place, type(culprit))
 
 
 def too_large(value: Any, path: str, size: int) -> UnstorableValueError:
@@ -59,22 +53,29 @@ def _full_name(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _first(value: Any, path: str, is_known: Callable[[type], bool], inside: list[Any]) -> tuple[str, Any, bool] | None:
-    """Return path and value of the culprit, and whether it is the nesting that is wrong; None if all is well."""
+def _first(value: Any, path: str, is_known: Callable[[type], bool], inside: list[Any]) -> tuple[str, Any, str] | None:
+    """Return the culprit's path, itself, and reason and cure; None if nothing is wrong with types and nesting."""
     cls = type(value)
     if cls in _LEAVES:
         return None
     if len(inside) > _MAX_WALK or any(value is outer for outer in inside):
-        return path, value, True
+        return path, value, _NESTING
     if cls is not dict and cls is not list and not is_known(cls):
-        return path, value, False
+        return path, value, _why(value)
     inside.append(value)
-    for place, member in members(value, path):
+    for place, member in _members(value, path):
         found = _first(member, place, is_known, inside)
         if found is not None:
             return found
     inside.pop()
     return None
+
+
+def _members(value: Any, path: str) -> list[tuple[str, Any]]:
+    try:
+        return list(members(value, path))
+    except Exception:  # noqa: BLE001 - a property may raise anything; the error of storing itself says what
+        return []
 
 
 def _why(value: Any) -> str:

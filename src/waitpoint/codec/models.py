@@ -62,10 +62,11 @@ def functions(cls: Any, tag: str, *, lean: bool = False) -> tuple[Encoder, Calla
         for name in shape.required:
             if name not in stored:
                 return UnknownValue(tag, data, f"{cls.__qualname__!r} now has a field {name!r} without a default")
+        extra = (extra or {}) if shape.keeps_extra else None
         value = _NEW(cls)
         _SET(value, "__dict__", fields)
         _SET(value, "__pydantic_fields_set__", {name for name in given if name in shape.names} | {*(extra or ())})
-        _SET(value, "__pydantic_extra__", (extra or {}) if shape.keeps_extra else None)
+        _SET(value, "__pydantic_extra__", extra)
         _SET(value, "__pydantic_private__", shape.private(private))
         return value
 

@@ -71,7 +71,7 @@ def _pack_carefully(value: Any, registry: Registry, path: str) -> bytes:
     except Exception as error:  # noqa: BLE001 - fields may be properties that raise anything
         _reraise_interruption(hooks.take_raised())
         cause = None if type(error) is UnstorableValueError else error
-        raise refusal(value, path, lambda cls: registry.packer.encoder_for(cls) is not None) from cause
+        raise refusal(value, path, lambda cls: registry.packer.encoder_for(cls) is not None, error) from cause
 
 
 def _reraise_interruption(error: BaseException | None) -> None:

@@ -97,6 +97,14 @@ def test_a_dataclass_gives_its_fields_and_becomes_an_instance_for_nodes() -> Non
     assert schema.make({"a": 1}) == Data(a=1)
 
 
+def test_a_class_variable_is_no_key() -> None:
+    class Loose:
+        kind: ClassVar[str] = "loose"
+        a: int
+
+    assert list(read_schema(Loose).channels) == ["a"]
+
+
 def test_a_model_gives_its_fields_and_validates_for_nodes() -> None:
     schema = read_schema(Model)
     assert {name: c.kind for name, c in schema.channels.items()} == {"a": "last", "log": "append"}

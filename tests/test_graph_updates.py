@@ -78,6 +78,11 @@ def test_a_model_gives_a_none_that_differs_from_the_default() -> None:
     assert to_writes(Model(a=1, c=None)) == [("a", 1), ("c", None)]
 
 
+def test_a_model_gives_a_none_that_is_not_the_default_though_nobody_set_it() -> None:
+    unset = Model.model_construct(_fields_set=set(), a=1, c=None)
+    assert to_writes(unset) == [("a", 1), ("c", None)]
+
+
 def test_a_model_gives_what_was_assigned_later() -> None:
     model = Model(a=1)
     model.b = None

@@ -17,8 +17,9 @@ REMOVE_ALL_MESSAGES: Final = "__remove_all__"
 
 _id_of = operator.attrgetter("id")
 
-# Whether items of a type are whole messages that can stay as they are. Few types, met many times.
-_whole: dict[type, bool] = {}
+# What items of a type are: a "whole" message that can stay as it is, a "removal" (whole too), or "other". Few types,
+# met many times, so each is looked at once.
+_kinds: dict[type, Literal["whole", "removal", "other"]] = {}
 
 
 @overload
@@ -72,7 +73,7 @@ def prepared(write: Any) -> Any:
     value = overwritten(write)
     if value is MISSING:
         return identified(write)
-    if not isinstance(value, list) or not all(_is_whole(type(item)) for item in value):
+    if not isinstance(value, list) or "other" in _kinds_in(value):
         return write
     return Overwrite(identified(value))
 
@@ -90,18 +91,26 @@ def _listed(value: Any, which: str) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _is_whole(kind: type) -> bool:
-    known = _whole.get(kind)
+def _kind(of: type) -> Literal["whole", "removal", "other"]:
+    known = _kinds.get(of)
     if known is None:
-        from langchain_core.messages import BaseMessage, BaseMessageChunk
+        from langchain_core.messages import BaseMessage, BaseMessageChunk, RemoveMessage
 
-        known = _whole[kind] = issubclass(kind, BaseMessage) and not issubclass(kind, BaseMessageChunk)
+        if issubclass(of, RemoveMessage):
+            known = "removal"
+        else:
+            known = "whole" if issubclass(of, BaseMessage) and not issubclass(of, BaseMessageChunk) else "other"
+        _kinds[of] = known
     return known
+
+
+def _kinds_in(items: list[Any]) -> set[str]:
+    return {_kind(of) for of in set(map(type, items))}
 
 
 def _coerced(items: list[Any]) -> list[Any]:
     """Return a new list in which everything is a whole message."""
-    if all(map(_is_whole, set(map(type, items)))):
+    if "other" not in _kinds_in(items):
         return items.copy()
     from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
 
@@ -112,13 +121,11 @@ def _coerced(items: list[Any]) -> list[Any]:
 
 
 def _merged(left: list[Any], right: list[Any]) -> list[Any]:
-    """`right` has ids. Most merges only append: then the one pass over `left` looks for known and missing ids."""
-    from langchain_core.messages import RemoveMessage
-
-    has_removals = any(isinstance(m, RemoveMessage) for m in right)
+    """`right` has ids. Most merges only append: then one pass over `left` looks for known and missing ids."""
+    has_removals = "removal" in _kinds_in(right)
     if has_removals:
         for at in range(len(right) - 1, -1, -1):
-            if isinstance(right[at], RemoveMessage) and right[at].id == REMOVE_ALL_MESSAGES:
+            if right[at].id == REMOVE_ALL_MESSAGES and _kind(type(right[at])) == "removal":
                 left, right = [], right[at + 1 :]
                 break
     fresh = {m.id for m in right}
@@ -126,19 +133,21 @@ def _merged(left: list[Any], right: list[Any]) -> list[Any]:
     if not has_removals and len(fresh) == len(right) and (fresh | {None}).isdisjoint(map(_id_of, merged)):
         merged.extend(right)
         return merged
-    for message in merged:
-        if message.id is None:
-            message.id = str(uuid.uuid4())
-    return _merged_by_id(merged, right, RemoveMessage)
+    return _merged_by_id(merged, right)
 
 
-def _merged_by_id(left: list[Any], right: list[Any], removal: type[Any]) -> list[Any]:
-    place = {message.id: at for at, message in enumerate(left)}
+def _merged_by_id(left: list[Any], right: list[Any]) -> list[Any]:
+    place = _places(left)
+    if None in place:
+        for message in left:
+            if message.id is None:
+                message.id = str(uuid.uuid4())
+        place = _places(left)
     result: list[Any] = left
     removed: set[int] = set()
     for message in right:
         at = place.get(message.id)
-        if isinstance(message, removal):
+        if _kind(type(message)) == "removal":
             if at is None:
                 raise ValueError(
                     f"Attempting to delete a message with an ID that doesn't exist ('{message.id}') - the list holds "
@@ -152,6 +161,10 @@ def _merged_by_id(left: list[Any], right: list[Any], removal: type[Any]) -> list
             removed.discard(at)
             result[at] = message
     return [m for at, m in enumerate(result) if at not in removed] if removed else result
+
+
+def _places(messages: list[Any]) -> dict[Any, int]:
+    return dict(zip(map(_id_of, messages), range(len(messages)), strict=True))
 
 
 def _in_openai_form(messages: list[Any]) -> list[Any]:

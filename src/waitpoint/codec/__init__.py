@@ -1,11 +1,14 @@
 """Values and bytes: what is stored comes back equal, of the same type, and never names code to run."""
 
+from waitpoint.codec.arguments import args_digest
+from waitpoint.codec.models import is_model
 from waitpoint.codec.natives import Kind
+from waitpoint.codec.paths import path_of
 from waitpoint.codec.registry import PROCESS, Registry, register, register_builtin
 from waitpoint.codec.unknown import UnknownValue, find_unknown, to_json
 from waitpoint.codec.wire import dumps, loads
 
 __all__ = [
-    "PROCESS", "Kind", "Registry", "UnknownValue", "dumps", "find_unknown", "loads", "register", "register_builtin",
-    "to_json",
+    "PROCESS", "Kind", "Registry", "UnknownValue", "args_digest", "dumps", "find_unknown", "is_model", "loads",
+    "path_of", "register", "register_builtin", "to_json",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, time
 from typing import Any
 
@@ -21,6 +21,14 @@ def child(path: str, key: Any) -> str:
     if len(text) > _LONGEST_KEY:
         text = text[:_LONGEST_KEY] + "..."
     return f"{path}[{text}]"
+
+
+def path_of(root: str, trail: Iterable[Any]) -> str:
+    """Return the path that leads from the root along keys and indexes."""
+    path = root
+    for key in trail:
+        path = child(path, key)
+    return path
 
 
 def members(value: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -130,22 +130,27 @@ def _modern_typeddict(cls: Any, made: dict[Any, Any]) -> Any:
     if cls not in made:
         made[cls] = cls  # what refers to itself stays, and is then refused by pydantic
         hints = typing_extensions.get_type_hints(cls, include_extras=True)
-        fields = {
-            name: typing_extensions.Required[new]
-            if name in cls.__required_keys__
-            else typing_extensions.NotRequired[new]
-            for name, new in ((name, _modern(_bare(hint), made)) for name, hint in hints.items())
-        }
+        fields = {}
+        for name, hint in hints.items():
+            marks, bare = _unmarked(hint)
+            # The class's own set takes annotations that are still text for required ones.
+            is_required = typing.NotRequired not in marks and (
+                typing.Required in marks or name in cls.__required_keys__
+            )
+            mark = typing_extensions.Required if is_required else typing_extensions.NotRequired
+            fields[name] = mark[_modern(bare, made)]
         made[cls] = typing_extensions.TypedDict(cls.__name__, fields)  # type: ignore[operator]
         made[cls].__doc__, made[cls].__module__ = cls.__doc__, cls.__module__
     return made[cls]
 
 
-def _bare(hint: Any) -> Any:
-    """Strip Required and NotRequired, which say nothing that the class's own sets of keys do not say."""
-    while typing.get_origin(hint) in {typing.Required, typing.NotRequired}:
+def _unmarked(hint: Any) -> tuple[set[Any], Any]:
+    """Strip Required and NotRequired off an annotation; return those that were there, and the rest."""
+    marks = set()
+    while (origin := typing.get_origin(hint)) in {typing.Required, typing.NotRequired}:
+        marks.add(origin)
         hint = typing.get_args(hint)[0]
-    return hint
+    return marks, hint
 
 
 # --- checking an answer against a JSON Schema -------------------------------------------------------------------------
@@ -246,6 +251,9 @@ def _lines(error: jsonschema_rs.ValidationError, answer: Any, tag: tuple[str, ..
     elif kind.name in {"additionalProperties", "unevaluatedProperties"}:
         for name in kind.unexpected:
             yield (*place, name), "extra_forbidden", "Extra inputs are not permitted"
+    elif kind.name == "falseSchema" and error.schema_path[-1] == "additionalProperties":
+        for name in _at(answer, error.instance_path):
+            yield (*place, name), "extra_forbidden", "Extra inputs are not permitted"
     elif kind.name == "propertyNames":
         yield place, kind.name, "a key of the answer is not allowed here"
     else:
@@ -294,10 +302,15 @@ def _tag_in(answer: Any, path: list[str | int], tags: dict[str, Any]) -> str | N
     """Return the tag by which the answer chose its branch, if there is one key for that."""
     if len(tags) != 1:
         return None
+    chosen = _at(answer, path)
+    tag = chosen.get(next(iter(tags))) if isinstance(chosen, dict) else None
+    return tag if isinstance(tag, str) else None
+
+
+def _at(answer: Any, path: list[str | int]) -> Any:
     for step in path:
         answer = answer[step]
-    tag = answer.get(next(iter(tags))) if isinstance(answer, dict) else None
-    return tag if isinstance(tag, str) else None
+    return answer
 
 
 def _shifted(line: _Line, depth: int, name: str | None) -> _Line:

@@ -22,7 +22,7 @@ from waitpoint.codec.hooks import OPTIONS
 from waitpoint.codec.registry import PROCESS, Registry
 from waitpoint.codec.unknown import UnknownValue
 
-_SCALAR, _TEXT, _SET, _MAP, _OBJECT, _OPAQUE, _NATIVE, _CYCLE = range(1, 9)
+_SCALAR, _TEXT, _SET, _MAP, _OBJECT, _OPAQUE, _NATIVE, _CYCLE, _NAME = range(1, 10)
 _PLAIN: Final = frozenset({type(None), bool, bytes})
 _DERIVED_FROM: Final[tuple[Any, ...]] = (str, int, float, bytes)
 _NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, type)
@@ -100,7 +100,7 @@ class _Digester:
         if inspect.ismethod(value):
             return _ext(_OBJECT, [value.__qualname__, self.form(value.__self__)])
         if isinstance(value, _NAMED):
-            return _ext(_OPAQUE, value.__qualname__)
+            return _ext(_NAME, value.__qualname__)
         for base in _DERIVED_FROM:
             if isinstance(value, base):
                 return self.form(base(value))

@@ -1,0 +1,1 @@
+"""Keeps threads: the port (`base`), and the stores behind it, each imported only by a program that uses it."""

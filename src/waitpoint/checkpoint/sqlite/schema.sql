@@ -1,0 +1,121 @@
+-- How threads lie in a SQLite file. This is the truth: the numbered migrations lead to the same.
+--
+-- A thread's key (id and graph) is long and stands in every row, so rows name their thread by a number, `tid`.
+-- Items and events are numbered within their thread; both numbers are packed into the row's own key,
+-- tid << 32 | number, so that a thread's items lie together and need no index.
+-- Text that is not valid Unicode (an error may quote a file name) is kept as a blob of its UTF-8 with surrogates.
+
+CREATE TABLE thread (
+    tid INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    graph TEXT NOT NULL,
+    status TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    answer_seq INTEGER NOT NULL,
+    next_item INTEGER NOT NULL,
+    head TEXT,
+    owner TEXT,
+    lease_until REAL,
+    error TEXT,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    events INTEGER NOT NULL DEFAULT 0, -- number of the thread's last event
+    UNIQUE (thread_id, graph)
+);
+
+-- Who has to run, and whose leases a heartbeat extends: few threads of many.
+CREATE INDEX thread_due ON thread (status, owner) WHERE status IN ('ready', 'running');
+
+CREATE TABLE checkpoint (
+    tid INTEGER NOT NULL,
+    ns TEXT NOT NULL,
+    id TEXT NOT NULL,
+    parent_id TEXT,
+    step INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX checkpoint_key ON checkpoint (tid, ns, id);
+
+CREATE TABLE item (
+    key INTEGER PRIMARY KEY, -- tid << 32 | seq
+    data BLOB NOT NULL
+);
+
+CREATE TABLE outcome (
+    tid INTEGER NOT NULL,
+    ns TEXT NOT NULL,
+    checkpoint_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    node TEXT NOT NULL,
+    status TEXT NOT NULL,
+    answer_seq INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at REAL NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX outcome_key ON outcome (tid, ns, checkpoint_id, task_id);
+
+CREATE TABLE journal (
+    tid INTEGER NOT NULL,
+    ns TEXT NOT NULL,
+    checkpoint_id TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    at REAL NOT NULL,
+    token TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX journal_key ON journal (tid, ns, checkpoint_id, task_id, seq);
+
+CREATE TABLE question (
+    id TEXT NOT NULL,
+    tid INTEGER NOT NULL,
+    ns TEXT NOT NULL,
+    checkpoint_id TEXT NOT NULL,
+    root_checkpoint TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    node TEXT NOT NULL,
+    value BLOB NOT NULL,
+    schema BLOB,
+    digest TEXT NOT NULL,
+    qkey TEXT,
+    site BLOB NOT NULL,
+    extra BLOB NOT NULL,
+    asked_at REAL NOT NULL,
+    status TEXT NOT NULL,
+    replaceable INTEGER NOT NULL,
+    settled_at REAL,
+    settle_seq INTEGER,
+    "by" TEXT,
+    comment TEXT,
+    answer BLOB,
+    token TEXT,
+    reason TEXT
+);
+
+CREATE UNIQUE INDEX question_id ON question (id);
+
+CREATE INDEX question_root ON question (tid, root_checkpoint);
+
+CREATE INDEX question_checkpoint ON question (tid, ns, checkpoint_id) WHERE ns <> '';
+
+-- What a person can answer, oldest first: however many are settled, these alone are read.
+CREATE INDEX question_open ON question (asked_at)
+    WHERE status = 'open' OR (status = 'answered' AND replaceable);
+
+CREATE TABLE event (
+    key INTEGER PRIMARY KEY, -- tid << 32 | seq
+    kind TEXT NOT NULL,
+    at REAL NOT NULL,
+    ref TEXT NOT NULL,
+    data BLOB NOT NULL
+);

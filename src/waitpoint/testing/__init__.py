@@ -1,0 +1,1 @@
+"""What users and store authors test with."""

@@ -1,0 +1,458 @@
+"""The port of the engine to its store: rows as they are kept, and the transitions that change them.
+
+Rule: a thread changes only through the transitions below. Each is atomic, says what its writer believed, and raises a
+typed conflict carrying what is true instead; then nothing was stored. Payloads are bytes made by the codec: a store
+never decodes them. Times are UTC seconds. `ns` is a graph's namespace: "" for the root, "node:task_id" below, nested
+parts joined by "|".
+
+Four transitions suffice:
+  Move     by someone who holds no fence: begin a run, take over an orphan, fork, update. Conditional on the thread row.
+  Commit   by the runner: superstep, outcome, journal entry, rest. Conditional on the fence (a rest on `answer_seq` too).
+  Settle   by an answerer: open questions become answered or withdrawn, all or none. Conditional on the questions.
+  Record   by an execution: the outcome of its own journal entry, even with its fence gone. Conditional on its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from waitpoint import codec
+from waitpoint.errors import ConflictError
+from waitpoint.records import Question
+
+Status = Literal["idle", "ready", "running", "waiting", "failed"]
+Settled = Literal["answered", "withdrawn"]
+
+
+class ThreadKey(NamedTuple):
+    """A thread of one graph; another graph on the same thread id is another thread."""
+
+    thread_id: str
+    graph: str
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """A thread's own row. `fence` grows with each run, `answer_seq` with each settlement, `next_item` with each item."""
+
+    key: ThreadKey
+    status: Status
+    fence: int
+    answer_seq: int
+    next_item: int
+    head: str | None  # id of the newest root checkpoint
+    owner: str | None  # who runs it: see waitpoint.engine.owner
+    lease_until: float | None
+    error: str | None  # of the failed step, as text
+    created_at: float
+    updated_at: float
+
+
+@dataclass(slots=True)
+class CheckpointRow:
+    """One checkpoint of one namespace; `body` holds control state and references to items."""
+
+    ns: str
+    id: str
+    parent_id: str | None
+    step: int
+    source: str
+    created_at: float
+    body: bytes
+
+
+@dataclass(slots=True)
+class ItemRow:
+    """One stored value of a thread, written once and referred to by number."""
+
+    seq: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class OutcomeRow:
+    """What the last attempt of a task came to; rewritten by the next attempt. Key: (ns, checkpoint_id, task_id).
+
+    `answer_seq` is the thread's when the attempt read its answers. `status` "patch" is an update by `Command` that was
+    laid over the checkpoint, in the order of `task_id`.
+    """
+
+    ns: str
+    checkpoint_id: str
+    task_id: str
+    node: str
+    status: Literal["done", "waiting", "failed", "patch"]
+    answer_seq: int
+    attempt: int
+    at: float
+    body: bytes
+
+
+@dataclass(slots=True)
+class JournalRow:
+    """One entry of a task's journal other than a question: a recorded step or a child graph.
+
+    Key: (ns, checkpoint_id, task_id, seq). `token` names the execution. A stored row that is done or raised is replaced
+    only by one with its token or a later attempt; another one is left out and the stored row stays.
+    """
+
+    ns: str
+    checkpoint_id: str
+    task_id: str
+    seq: int
+    kind: Literal["step", "child"]
+    state: Literal["executing", "done", "raised", "not_happened"]
+    attempt: int
+    at: float
+    token: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class QuestionRow:
+    """A question, which is also its task's journal entry number `seq`.
+
+    `root_checkpoint` is the root's head when it was asked (equal to `checkpoint_id` for the root's own questions).
+    `replaceable`: answered, but the body then raised before any effect, so another answer may take its place.
+    `settle_seq` is the thread's `answer_seq` made by the settlement. `site` and `extra` are the engine's business.
+    """
+
+    id: str
+    key: ThreadKey
+    ns: str
+    checkpoint_id: str
+    root_checkpoint: str
+    task_id: str
+    seq: int
+    node: str
+    value: bytes
+    schema: bytes | None
+    digest: str
+    qkey: str | None
+    site: bytes
+    extra: bytes
+    asked_at: float
+    status: Literal["open", "answered", "withdrawn"] = "open"
+    replaceable: bool = False
+    settled_at: float | None = None
+    settle_seq: int | None = None
+    by: str | None = None
+    comment: str | None = None
+    answer: bytes | None = None
+    token: str | None = None
+    reason: str | None = None
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether a person can (still) answer it."""
+        return self.status == "open" or (self.status == "answered" and self.replaceable)
+
+
+@dataclass(slots=True)
+class EventRow:
+    """One line of a thread's record, append-only; the store gives `seq`. `ref` is the id it speaks of."""
+
+    kind: str
+    at: float
+    ref: str = ""
+    data: bytes = b""
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class Writes:
+    """Rows that a transition adds. `withdrawn` closes open questions: id -> reason. `reopened` takes an answer back."""
+
+    checkpoints: Sequence[CheckpointRow] = ()
+    items: Sequence[ItemRow] = ()
+    outcomes: Sequence[OutcomeRow] = ()
+    journal: Sequence[JournalRow] = ()
+    questions: Sequence[QuestionRow] = ()
+    withdrawn: Sequence[tuple[str, str]] = ()
+    replaceable: Sequence[str] = ()  # answered questions that may be answered again
+    final: Sequence[str] = ()  # answered questions that no longer may
+    reopened: Sequence[str] = ()  # answered questions that are open again; the refused answer stays in an event
+    events: Sequence[EventRow] = ()
+
+
+# --- transitions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Move:
+    """Change a thread that nobody runs, if it is still as `believed` (None: it did not exist).
+
+    Compared: fence, answer_seq, status and head. The stored row becomes `then` (its `fence` must be
+    `believed.fence + 1`, or 1). Returns nothing. Raises `ThreadChanged`.
+    """
+
+    key: ThreadKey
+    believed: ThreadRow | None
+    then: ThreadRow
+    writes: Writes = field(default_factory=Writes)
+    durable: bool = True
+
+
+@dataclass(slots=True)
+class Rest:
+    """How a run comes to rest; refused if answers came that it has not read."""
+
+    status: Status
+    answer_seq: int
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Commit:
+    """Add what the runner did, if `fence` is still the thread's. Returns nothing.
+
+    `head` and `next_item` are stored when not None. With `rest` the thread also gets that status, loses its owner, and
+    must still be at `rest.answer_seq`. Raises `FenceLost`, or `AnswersArrived` (fence fine, answer_seq moved).
+    """
+
+    key: ThreadKey
+    fence: int
+    writes: Writes
+    at: float
+    head: str | None = None
+    next_item: int | None = None
+    rest: Rest | None = None
+    durable: bool = False
+
+
+@dataclass(slots=True)
+class Settlement:
+    """One question's answer or withdrawal."""
+
+    id: str
+    status: Settled
+    at: float
+    answer: bytes | None = None
+    by: str | None = None
+    comment: str | None = None
+    token: str | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Settle:
+    """Settle questions of one thread, all or none, and make the thread ready. Always durable. Returns the ThreadRow.
+
+    Each question must belong to `key` and be open (or answered and replaceable, for an answer). The thread's
+    `answer_seq` grows by one and becomes the `settle_seq` of all. Status waiting, failed or idle becomes ready; with
+    `claim` (owner and lease end) it becomes running under that owner with `fence + 1`, from ready too. Running stays.
+    `head`, when not None, must be the thread's (a patch in `writes` belongs to it). Raises `QuestionsChanged` with the
+    rows of all named questions as they are now (missing ones left out), or `ThreadChanged` for the head.
+    """
+
+    key: ThreadKey
+    settlements: Sequence[Settlement]
+    claim: tuple[str, float] | None = None
+    head: str | None = None
+    writes: Writes = field(default_factory=Writes)
+
+
+@dataclass(slots=True)
+class Record:
+    """Put the outcome of an execution in the place of its journal entry, whoever runs the thread now. Always durable.
+
+    Returns whether it was stored: only if the stored entry of that key is still "executing" under the same token.
+    """
+
+    key: ThreadKey
+    journal: JournalRow
+    at: float
+
+
+class ThreadChanged(ConflictError):  # noqa: N818 - names what happened
+    """The thread is not as the writer believed; `thread` is its row now (None: it does not exist)."""
+
+    code = "thread_changed"
+
+    def __init__(self, message: str, *, thread: ThreadRow | None = None) -> None:
+        super().__init__(message)
+        self.thread = thread
+
+
+class FenceLost(ThreadChanged):
+    """Another run took this thread over; the present run must stop without writing anything more."""
+
+    code = "fence_lost"
+
+
+class AnswersArrived(ThreadChanged):
+    """Answers came while the run worked; it must read them before it rests."""
+
+    code = "answers_arrived"
+
+
+class QuestionsChanged(ConflictError):  # noqa: N818 - names what happened
+    """At least one question cannot be settled; `questions` are the rows as they are now."""
+
+    code = "questions_changed"
+
+    def __init__(self, message: str, *, questions: Sequence[QuestionRow] = (), thread: ThreadRow | None = None) -> None:
+        super().__init__(message)
+        self.questions = tuple(questions)
+        self.thread = thread
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A thread at one checkpoint of one namespace, read in one snapshot.
+
+    `thread` is None if the thread does not exist, `checkpoint` if that namespace has none. `outcomes` and `journal` are
+    those of the checkpoint, oldest first. `questions` are those whose `root_checkpoint` is the root checkpoint read
+    (root namespace), or whose ns and checkpoint are those read (another namespace), by (asked_at, ns, task_id, seq).
+    """
+
+    thread: ThreadRow | None
+    checkpoint: CheckpointRow | None
+    outcomes: Sequence[OutcomeRow]
+    journal: Sequence[JournalRow]
+    questions: Sequence[QuestionRow]
+
+
+@dataclass(slots=True)
+class PendingFilter:
+    """Which questions `questions()` lists: by default all that can be answered, oldest first."""
+
+    thread_id: str | None = None
+    graph: str | None = None
+    node: str | None = None
+    ids: Sequence[str] | None = None
+    answerable: bool = True  # False: all, settled ones too
+    newest_first: bool = False
+    limit: int | None = None
+    offset: int = 0
+
+
+class BaseCheckpointSaver(ABC):
+    """What a checkpoint saver does. Safe to call from several threads at once.
+
+    `blocking` tells the asyncio driver whether calls may wait for a disk and so belong in a worker thread.
+    """
+
+    blocking: bool = True
+
+    @property
+    def identity(self) -> str:
+        """What store this is: equal for two savers of one process that share a store (a file, a database)."""
+        return f"object:{id(self)}"
+
+    @abstractmethod
+    def move(self, change: Move) -> None:
+        """Apply a `Move`."""
+
+    @abstractmethod
+    def commit(self, change: Commit) -> None:
+        """Apply a `Commit`."""
+
+    @abstractmethod
+    def settle(self, change: Settle) -> ThreadRow:
+        """Apply a `Settle`."""
+
+    @abstractmethod
+    def record(self, change: Record) -> bool:
+        """Apply a `Record`."""
+
+    @abstractmethod
+    def beat(self, owner: str, lease_until: float) -> None:
+        """Extend the lease of all threads that `owner` runs."""
+
+    @abstractmethod
+    def thread(self, key: ThreadKey) -> ThreadRow | None:
+        """Read a thread's row."""
+
+    @abstractmethod
+    def load(self, key: ThreadKey, ns: str = "", checkpoint_id: str | None = None) -> Loaded:
+        """Read a namespace at its newest checkpoint (the root: at the thread's head) or at the one named."""
+
+    @abstractmethod
+    def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
+        """Read items by half-open ranges of numbers."""
+
+    @abstractmethod
+    def history(
+        self, key: ThreadKey, ns: str = "", *, before: str | None = None, limit: int | None = None
+    ) -> list[CheckpointRow]:
+        """List checkpoints of a namespace, newest first, with ids smaller than `before`."""
+
+    @abstractmethod
+    def questions(self, wanted: PendingFilter) -> list[QuestionRow]:
+        """List questions over all threads."""
+
+    @abstractmethod
+    def count(self, wanted: PendingFilter) -> int:
+        """Count what `questions` would list without its limit."""
+
+    @abstractmethod
+    def threads(
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
+    ) -> list[ThreadRow]:
+        """List threads, newest change first."""
+
+    @abstractmethod
+    def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
+        """List a thread's record in order, from the event after number `after`."""
+
+    @abstractmethod
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove all rows of a thread, of all graphs."""
+
+    def pending(self, wanted: PendingFilter | None = None, **filters: Any) -> list[Question]:
+        """List the questions that a person can answer, over all threads, oldest first.
+
+        Filters are the fields of `PendingFilter`: `thread_id`, `graph`, `node`, `ids`, `newest_first`, `limit`,
+        `offset`; `answerable=False` lists settled questions too.
+        """
+        return [as_question(row) for row in self.questions(wanted or PendingFilter(**filters))]
+
+    def close(self) -> None:
+        """Release what the store holds; it cannot be used afterwards."""
+
+
+def as_question(row: QuestionRow) -> Question:
+    """Decode a question's row into what the public API shows."""
+    extra = codec.loads(row.extra)
+    return Question(
+        id=row.id,
+        thread_id=row.key.thread_id,
+        graph=row.key.graph,
+        ns=row.ns,
+        node=row.node,
+        path=tuple(extra["path"]),
+        value=codec.loads(row.value),
+        digest=row.digest,
+        response_schema=None if row.schema is None else codec.loads(row.schema),
+        status=row.status,
+        can_answer=row.can_answer,
+        asked_at=row.asked_at,
+        settled_at=row.settled_at,
+        by=row.by,
+        comment=row.comment,
+        answer=None if row.answer is None else codec.loads(row.answer),
+        reason=row.reason,
+        supersedes=extra.get("supersedes"),
+        changed_paths=tuple(extra.get("changed_paths", ())),
+        key=row.qkey,
+    )
+
+
+async def offload(saver: BaseCheckpointSaver, call: Any, *args: Any) -> Any:
+    """Call a saver method without blocking the event loop; a cancellation does not interrupt the call."""
+    if not saver.blocking:
+        return call(*args)
+    return await asyncio.shield(asyncio.to_thread(call, *args))
+
+
+def changed(row: ThreadRow, **fields: Any) -> ThreadRow:
+    """Return a thread row with these fields changed."""
+    return replace(row, **fields)

@@ -1,0 +1,77 @@
+"""Run configuration: the dict that users pass as `config`, checked at the door, and what a node reads of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from waitpoint.errors import ConfigError
+from waitpoint.runtime import StreamWriter, scope
+
+RECURSION_LIMIT = 10_000
+
+
+class RunnableConfig(TypedDict, total=False):
+    """The keys of a run's configuration that Waitpoint reads; LangChain's other keys pass through."""
+
+    tags: list[str]
+    metadata: dict[str, Any]
+    callbacks: Any
+    run_name: str
+    run_id: Any
+    max_concurrency: int | None
+    recursion_limit: int
+    configurable: dict[str, Any]
+
+
+def merged(*configs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Merge configs, later ones winning; `configurable` and `metadata` merge by key, tags are joined."""
+    out: dict[str, Any] = {}
+    for config in configs:
+        if not config:
+            continue
+        for key, value in config.items():
+            if value is None:
+                continue
+            if key in ("configurable", "metadata"):
+                out[key] = {**out.get(key, {}), **value}
+            elif key == "tags":
+                out[key] = [*out.get(key, []), *(t for t in value if t not in out.get(key, []))]
+            else:
+                out[key] = value
+    return out
+
+
+def text_id(value: Any, name: str) -> str | None:
+    """Return an id of the `configurable` as text: whole numbers and UUIDs become text, anything else is refused."""
+    if value is None or isinstance(value, str):
+        if value == "":
+            raise ConfigError(f"`{name}` is empty; give a text that names the thread")
+        return value
+    if (isinstance(value, int) and not isinstance(value, bool)) or type(value).__name__ == "UUID":
+        return str(value)
+    raise ConfigError(f"`{name}` is a {type(value).__name__}; ids are texts (whole numbers and UUIDs become text)")
+
+
+def names(value: str | Sequence[str] | None) -> tuple[str, ...] | str | None:
+    """Return node names of a breakpoint argument as a tuple; "*" stays as it is."""
+    if value is None or value == "*":
+        return value
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def get_config() -> RunnableConfig:
+    """Return the config of the node that runs here."""
+    return scope("get_config()").config  # type: ignore[return-value]
+
+
+def get_stream_writer() -> StreamWriter:
+    """Return a function that emits a value in stream mode `custom`."""
+    return scope("get_stream_writer()").writer
+
+
+def get_store() -> Any:
+    """Return the store that the graph was compiled with, or None."""
+    return scope("get_store()").runtime.store

@@ -1,0 +1,84 @@
+"""From the results of a superstep to the next checkpoint's values and control: pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from waitpoint.core.channels import combine
+from waitpoint.core.plan import Control
+from waitpoint.core.spec import GraphSpec
+from waitpoint.records import END, MISSING, Send
+
+
+@dataclass(slots=True)
+class Result:
+    """What a finished task wants: its writes in order, and where to go besides its fixed edges."""
+
+    node: str
+    writes: list[tuple[str, Any]] = field(default_factory=list)
+    gotos: list[str | Send] = field(default_factory=list)
+
+
+def apply_writes(
+    spec: GraphSpec, values: Mapping[str, Any], results: Iterable[Result]
+) -> tuple[dict[str, Any], set[str]]:
+    """Combine writes, in task order, into new values; return them with the keys that were written.
+
+    Raises `InvalidUpdateError` where writes contradict each other.
+    """
+    by_key: dict[str, list[Any]] = {}
+    for result in results:
+        for key, value in result.writes:
+            if key in by_key:
+                by_key[key].append(value)
+            else:
+                by_key[key] = [value]
+    after = dict(values)
+    for key, writes in by_key.items():
+        after[key] = combine(spec.channels[key], after.get(key, MISSING), writes)
+    return after, set(by_key)
+
+
+def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], ran_deferred: bool) -> Control:
+    """Return what is due after these results: fixed edges, places gone to, and joins that became complete."""
+    due: set[str] = set()
+    sends: list[Send] = []
+    for result in results:
+        due.update(spec.nodes[result.node].edges)
+        for place in result.gotos:
+            if isinstance(place, Send):
+                sends.append(place)
+            else:
+                due.add(place)
+    due.discard(END)
+    joins = control.joins
+    if spec.joins:
+        joins = _joined(spec, joins, {r.node for r in results}, due)
+    deferred: set[str] = set() if ran_deferred else set(control.deferred)
+    for name in tuple(due):
+        if spec.nodes[name].defer:
+            due.discard(name)
+            deferred.add(name)
+    return Control(
+        tuple(sorted(due)),
+        tuple(sends),
+        tuple(sorted(deferred)),
+        joins,
+        tuple(sorted({r.node for r in results})),
+    )
+
+
+def _joined(
+    spec: GraphSpec, before: Mapping[str, tuple[str, ...]], ran: set[str], due: set[str]
+) -> dict[str, tuple[str, ...]]:
+    joins = dict(before)
+    for join in spec.joins:
+        seen = join.sources & (ran | set(joins.get(join.name, ())))
+        if seen == join.sources:
+            due.add(join.target)
+            joins.pop(join.name, None)
+        elif seen:
+            joins[join.name] = tuple(sorted(seen))
+    return joins

@@ -1,0 +1,127 @@
+"""A graph as data: what `compile()` hands to the engine. Declared once, never changed.
+
+`core` reads channels and edges only; the callables in `Node` and `Branch` are called by the engine, in tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from waitpoint.records import RetryPolicy
+
+ChannelKind = Literal["last", "fold", "append", "messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One key of the state and how writes to it combine.
+
+    kind "last": the one write of a superstep (a second one is an error).
+    kind "fold": `reducer(current, write)` for each write in task order, from `default()` (missing: from the first write).
+    kind "append": like fold with `operator.add` on lists; stored item by item.
+    kind "messages": like fold with `add_messages`; stored item by item.
+
+    `prepare` makes of a write what is recorded and combined (messages get their ids there, once); None: the write itself.
+    """
+
+    name: str
+    kind: ChannelKind
+    reducer: Callable[[Any, Any], Any] | None = None
+    default: Callable[[], Any] | None = None
+    prepare: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something callable with what it wants injected.
+
+    `wants` maps parameter names to what they get: "config", "writer", "store", "runtime", "previous", "error", and for
+    `Runtime`-annotated parameters of any name "runtime". `kind` "function": `fn(input, **wanted)`, a coroutine if
+    `is_async`. "runnable": an object with `invoke(input, config)` and `ainvoke(input, config)`. "graph": a compiled
+    graph of ours, run as a subgraph.
+    """
+
+    fn: Any
+    name: str
+    kind: Literal["function", "runnable", "graph"] = "function"
+    is_async: bool = False
+    takes_input: bool = True
+    wants: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a node's or router's input is made from the values: these keys, then `make` (None: the dict itself).
+
+    With `whole` the state is one unnamed value (key "__root__") and the input is that value. `managed` names further keys
+    that the engine fills at each task: "remaining_steps" or "is_last_step".
+    """
+
+    keys: tuple[str, ...]
+    make: Callable[[dict[str, Any]], Any] | None = None
+    whole: bool = False
+    managed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A router behind a node: `call` returns where to go; `ends` maps its results to node names (None: names as such)."""
+
+    name: str
+    call: Call
+    reader: Reader
+    ends: Mapping[Any, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: its call, its input, and what follows it. `edges` may hold `END`."""
+
+    name: str
+    call: Call
+    reader: Reader
+    edges: tuple[str, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    retry: tuple[RetryPolicy, ...] = ()
+    error_handler: Call | None = None
+    destinations: tuple[str, ...] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    defer: bool = False
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """An edge that waits for all of `sources`, over supersteps, then goes to `target` once."""
+
+    sources: frozenset[str]
+    target: str
+
+    @property
+    def name(self) -> str:
+        """The key under which its progress is kept."""
+        return f"join:{'+'.join(sorted(self.sources))}:{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSpec:
+    """A compiled graph. `nodes` holds "__start__" too, a node without a call whose edges and branches are the entry.
+
+    `input_keys` are the keys an input may write; `to_writes` turns an update (dict, dataclass or model instance, list of
+    pairs) into (key, value) pairs, keys unknown to the graph dropped, and raises `InvalidUpdateError` for anything else.
+    `make_input` validates and normalises the graph's input (pydantic schemas validate there). `output` makes the result
+    from the values. `types` are the schemas whose types the codec must know.
+    """
+
+    name: str
+    channels: Mapping[str, Channel]
+    nodes: Mapping[str, Node]
+    joins: Sequence[Join]
+    input_keys: tuple[str, ...]
+    output_keys: tuple[str, ...]
+    to_writes: Callable[[Any], list[tuple[str, Any]]]
+    make_input: Callable[[Any], Any]
+    types: tuple[Any, ...] = ()
+    whole: bool = False

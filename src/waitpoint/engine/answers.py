@@ -1,0 +1,194 @@
+"""Answering: which questions an answer speaks to, whether it may, and the one transaction that stores it.
+
+All answers of one command are checked before any is stored, and stored all or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from waitpoint import clock, codec, ids, schemas
+from waitpoint.checkpoint.base import (
+    BaseCheckpointSaver,
+    PendingFilter,
+    QuestionRow,
+    QuestionsChanged,
+    Settle,
+    Settlement,
+    ThreadKey,
+    ThreadRow,
+)
+from waitpoint.codec import Registry
+from waitpoint.engine.segment import event
+from waitpoint.errors import (
+    AlreadyAnsweredError,
+    AmbiguousInterruptError,
+    NotFoundError,
+    UnknownInterruptError,
+)
+from waitpoint.records import Answer
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Answers that passed all checks. `repeated`: all were stored before, under the same tokens."""
+
+    settlements: list[Settlement]
+    repeated: bool = False
+
+
+def is_map(resume: Any) -> bool:
+    """Whether a resume value is a map of answers by question id."""
+    return isinstance(resume, dict) and any(ids.is_id(k) for k in resume)
+
+
+def prepare(resume: Any, open_rows: Sequence[QuestionRow], saver: BaseCheckpointSaver, key: ThreadKey,
+            registry: Registry | None) -> Prepared:  # fmt: skip
+    """Check a resume value against the questions that can be answered. Nothing is stored.
+
+    Raises:
+        UnknownInterruptError: it names no such question, or a bare value finds none.
+        AmbiguousInterruptError: a bare value finds several.
+        pydantic.ValidationError: an answer does not fit its question's schema.
+    """
+    if is_map(resume):
+        return _prepare_map(resume, open_rows, saver, key, registry)
+    if not open_rows:
+        raise UnknownInterruptError(
+            f"Nothing is pending on thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to answer; the "
+            f"value was not stored. Send it as input if it is a new message",
+            reason="not_pending",
+        )
+    if len(open_rows) > 1:
+        listed = ", ".join(repr(r.id) for r in open_rows)
+        raise AmbiguousInterruptError(
+            f"When there are multiple pending interrupts, you must specify the interrupt id when resuming. There are "
+            f"multiple pending interrupts on thread {key.thread_id!r}: {listed}",
+            reason="ambiguous",
+            pending_ids=[r.id for r in open_rows],
+        )
+    return Prepared([_settlement(open_rows[0], resume, registry)])
+
+
+def _prepare_map(
+    answers: Mapping[Any, Any], open_rows: Sequence[QuestionRow], saver: BaseCheckpointSaver, key: ThreadKey,
+    registry: Registry | None,
+) -> Prepared:  # fmt: skip
+    by_id = {row.id: row for row in open_rows}
+    wrong = [k for k in answers if k not in by_id]
+    pending = list(by_id)
+    if wrong:
+        known = {
+            q.id: q for q in saver.questions(PendingFilter(ids=[k for k in wrong if ids.is_id(k)], answerable=False))
+        }
+        if all(_is_repetition(known.get(k), answers[k]) for k in wrong):
+            rest = {k: v for k, v in answers.items() if k in by_id}
+            return Prepared([_settlement(by_id[k], v, registry) for k, v in rest.items()], repeated=not rest)
+        raise refusal(wrong, known, pending, key, None)
+    return Prepared([_settlement(by_id[k], v, registry) for k, v in answers.items()])
+
+
+def _is_repetition(row: QuestionRow | None, answer: Any) -> bool:
+    """Whether this very answer was stored before: same token, same value."""
+    if row is None or not isinstance(answer, Answer) or answer.token is None or row.token != answer.token:
+        return False
+    return row.answer == codec.dumps(schemas.plain_answer(answer.value))
+
+
+def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Settlement:
+    given = answer if isinstance(answer, Answer) else Answer(answer)
+    if given.shown_digest is not None and given.shown_digest != row.digest:
+        raise UnknownInterruptError(
+            f"The question {row.id!r} is not the one that was shown: its payload's digest is {row.digest!r}, the answer was "
+            f"given to {given.shown_digest!r}; show it again and ask anew",
+            reason="not_pending",
+            interrupt_ids=[row.id],
+        )
+    value = schemas.plain_answer(given.value)
+    if row.schema is not None:
+        schemas.check_answer(codec.loads(row.schema), value, title=f"answer to {row.id}")
+    data = codec.dumps(value, registry, path="answer")
+    return Settlement(row.id, "answered", clock.now(), data, given.by, given.comment, given.token)
+
+
+def refusal(
+    wrong: Sequence[Any], known: Mapping[str, QuestionRow], pending: Sequence[str], key: ThreadKey | None,
+    thread: ThreadRow | None,
+) -> UnknownInterruptError:  # fmt: skip
+    """The error for answers to questions that cannot be answered; it names the first."""
+    first = next((k for k in wrong if k in known and known[k].status == "answered"), wrong[0])
+    row = known.get(first)
+    lead = f"Unknown or already-consumed interrupt: {first}"
+    listed = f"; pending are {', '.join(map(repr, sorted(pending)))}" if pending else "; nothing is pending"
+    texts = [str(w) for w in wrong]
+    if row is None:
+        return UnknownInterruptError(
+            f"{lead} is no question of this thread{listed}", interrupt_ids=texts, pending_ids=pending
+        )
+    if key is not None and row.key != key:
+        where = f"thread {row.key.thread_id!r} of graph {row.key.graph!r}"
+        return UnknownInterruptError(
+            f"{lead} belongs to {where}; answer it there", interrupt_ids=texts, pending_ids=pending
+        )
+    if row.status == "answered":
+        at = clock.iso(row.settled_at or 0.0)
+        who = f"by {row.by!r} " if row.by is not None else ""
+        running = thread is not None and thread.status in ("ready", "running")
+        return AlreadyAnsweredError(
+            f"{lead} was answered {who}at {at}; the first answer stands",
+            interrupt_ids=texts,
+            pending_ids=pending,
+            answered_by=row.by,
+            answered_at=at,
+            still_to_run=running,
+        )
+    why = f"was withdrawn: {row.reason}" if row.status == "withdrawn" else "cannot be answered any more"
+    return UnknownInterruptError(f"{lead} {why}{listed}", interrupt_ids=texts, pending_ids=pending)
+
+
+def settle(saver: BaseCheckpointSaver, change: Settle) -> ThreadRow:
+    """Store answers; a loser is told who won."""
+    change.writes.events = [
+        *change.writes.events,
+        *(event(s.status, s.id, by=s.by, comment=s.comment, reason=s.reason) for s in change.settlements),
+    ]
+    try:
+        return saver.settle(change)
+    except QuestionsChanged as lost:
+        wanted = [s.id for s in change.settlements]
+        known = {q.id: q for q in lost.questions}
+        gone = [i for i in wanted if i not in known or not known[i].can_answer]
+        pending = [q.id for q in saver.questions(PendingFilter(change.key.thread_id, change.key.graph))]
+        raise refusal(gone or wanted, known, pending, change.key, saver.thread(change.key)) from None
+
+
+def answer(saver: BaseCheckpointSaver, question_id: str, value: Any) -> ThreadRow:
+    """Record an answer to a question of any thread, without running anything. `value` may be an `Answer`."""
+    row = find(saver, question_id)
+    if not row.can_answer and _is_repetition(row, value):
+        thread = saver.thread(row.key)
+        assert thread is not None
+        return thread
+    if not row.can_answer:
+        pending = [q.id for q in saver.questions(PendingFilter(row.key.thread_id, row.key.graph))]
+        raise refusal([question_id], {row.id: row}, pending, row.key, saver.thread(row.key))
+    return settle(saver, Settle(row.key, [_settlement(row, value, None)]))
+
+
+def withdraw(saver: BaseCheckpointSaver, question_id: str, reason: str, by: str | None = None) -> ThreadRow:
+    """Close an open question without an answer; its node goes on with `QuestionWithdrawn` when the thread runs."""
+    row = find(saver, question_id)
+    settlement = Settlement(question_id, "withdrawn", clock.now(), by=by, reason=reason)
+    return settle(saver, Settle(row.key, [settlement]))
+
+
+def find(saver: BaseCheckpointSaver, question_id: str) -> QuestionRow:
+    """Return a question of any thread. Raises `NotFoundError`."""
+    found = saver.questions(PendingFilter(ids=[question_id], answerable=False))
+    if not found:
+        raise NotFoundError(
+            f"Unknown question {question_id!r}: this store has none of that id; list what waits to see ids"
+        )
+    return found[0]

@@ -1,0 +1,79 @@
+"""A compiled graph as declared: its spec, its saver and its breakpoints. What reads and runs it builds on this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from waitpoint import runtime as runtimes
+from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
+from waitpoint.codec import Registry
+from waitpoint.config import text_id
+from waitpoint.core.spec import GraphSpec
+from waitpoint.engine.breakpoints import checked
+from waitpoint.errors import ConfigError, UsageError
+
+
+class Declared:
+    """A graph that can be run. Holds no state of any thread, so one object serves all."""
+
+    def __init__(
+        self,
+        spec: GraphSpec,
+        *,
+        checkpointer: BaseCheckpointSaver | bool | None = None,
+        store: Any = None,
+        cache: Any = None,
+        interrupt_before: Sequence[str] | str | None = None,
+        interrupt_after: Sequence[str] | str | None = None,
+        debug: bool = False,
+        context_schema: type[Any] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.checkpointer = _checked_saver(checkpointer)
+        self.store = store
+        self.cache = cache
+        self.debug = debug
+        self.context_schema = context_schema
+        self.step_timeout: float | None = None
+        self.registry = Registry.from_schemas(*spec.types)
+        self._nodes = [n for n in spec.nodes if n != "__start__"]
+        self._before = checked(interrupt_before, self._nodes, "interrupt_before")
+        self._after = checked(interrupt_after, self._nodes, "interrupt_after")
+
+    def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
+        """The saver and thread that a config speaks of. Raises where there is none."""
+        saver = self.saver()
+        if saver is None:
+            raise UsageError(f"Graph {self.name!r} has no checkpointer, so it keeps no state; compile it with one")
+        return saver, self.key_of(config)
+
+    def key_of(self, config: Mapping[str, Any]) -> ThreadKey:
+        """The thread of this graph that a config names. Raises `ConfigError` where it names none."""
+        thread_id = text_id(config.get("configurable", {}).get("thread_id"), "thread_id")
+        if thread_id is None:
+            raise ConfigError(
+                f"Graph {self.name!r} has a checkpointer, so each run needs a `thread_id`; pass "
+                f'config={{"configurable": {{"thread_id": "..."}}}}'
+            )
+        return ThreadKey(thread_id, self.name)
+
+    def saver(self) -> BaseCheckpointSaver | None:
+        """The saver that this graph's state is in: its own, or that of the run it is called in."""
+        if isinstance(self.checkpointer, BaseCheckpointSaver):
+            return self.checkpointer
+        scope = runtimes.current.get()
+        if scope is None or scope.journal.recorder is None:
+            return None
+        found: BaseCheckpointSaver = scope.journal.recorder.saver
+        return found
+
+
+def _checked_saver(checkpointer: Any) -> BaseCheckpointSaver | bool | None:
+    if checkpointer is None or isinstance(checkpointer, bool | BaseCheckpointSaver):
+        return checkpointer
+    raise UsageError(
+        f"`checkpointer` is a {type(checkpointer).__name__}; give a saver of waitpoint.checkpoint (InMemorySaver, "
+        f"SqliteSaver, ...), True, False or None"
+    )

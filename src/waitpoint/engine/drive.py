@@ -1,0 +1,156 @@
+"""The blocking driver: obeys the loop in the caller's thread, and runs tasks there or in a pool.
+
+A single due task runs in the caller's thread when nothing inside it must be shown live; several run in a pool of this
+run's own, so a parent that waits for a nested graph never holds a place that the nested graph needs.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
+from waitpoint.engine.tasks import in_context, run_blocking
+
+MAX_THREADS = 32
+QUEUED_PARTS = 256
+
+
+class Parts:
+    """Parts that tasks show while they run, on their way to the consumer; producers wait when it is full."""
+
+    def __init__(self) -> None:
+        self.queue: queue.Queue[Any] = queue.Queue(QUEUED_PARTS)
+        self.closed = False
+
+    def put(self, part: Emit) -> None:
+        """Hand over a part; dropped when the consumer has left."""
+        while not self.closed:
+            try:
+                self.queue.put(part, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+
+def drive(steps: Steps, parts: Parts | None = None, threads: int | None = None) -> Iterator[Emit]:
+    """Obey the loop to its end, yielding its parts. `parts` (if given) brings what tasks show live."""
+    return _Driver(steps, parts, threads).run()
+
+
+class _Driver:
+    def __init__(self, steps: Steps, parts: Parts | None, threads: int | None) -> None:
+        self.steps = steps
+        self.parts = parts
+        self.threads = threads
+        self.waiting: list[Start] = []  # asked to start, not yet running
+        self.running = 0
+        self.ended: queue.Queue[Any] = parts.queue if parts is not None else queue.Queue()
+        self.pool: Any = None
+
+    def run(self) -> Iterator[Emit]:
+        command, reply, failure = None, None, None
+        try:
+            while True:
+                try:
+                    command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
+                except StopIteration:
+                    return
+                reply, failure = None, None
+                try:
+                    if isinstance(command, Emit):
+                        yield command
+                    elif isinstance(command, Next):
+                        reply = yield from self._next(command.timeout)
+                    else:
+                        reply = self._obey(command)
+                except (GeneratorExit, KeyboardInterrupt) as left:
+                    self._wind_down(left)
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the loop decides what a store's error means
+                    failure = error
+        finally:
+            if self.parts is not None:
+                self.parts.closed = True
+            if self.pool is not None:
+                self.pool.shutdown(wait=False)
+
+    def _obey(self, command: Any) -> Any:
+        if isinstance(command, Store):
+            return command.call(*command.args)
+        if isinstance(command, Start):
+            self.waiting.append(command)
+        elif isinstance(command, Cancel):
+            return self._cancel(abandon=command.abandon)
+        elif isinstance(command, Sleep):
+            threading.Event().wait(command.seconds)
+        return None
+
+    def _next(self, timeout: float | None) -> Generator[Emit, None, Any]:
+        if self.parts is None and self.running == 0 and len(self.waiting) == 1 and timeout is None:
+            return self._inline(self.waiting.pop())
+        self._launch()
+        while True:
+            try:
+                item = self.ended.get(timeout=timeout)
+            except queue.Empty:
+                raise TimeoutError(f"The step took longer than its {timeout} seconds") from None
+            if isinstance(item, Emit):
+                yield item
+                continue
+            self.running -= 1
+            return item
+
+    def _inline(self, start: Start) -> Any:
+        return start.task, in_context(start.scope).run(run_blocking, start.calls)
+
+    def _launch(self) -> None:
+        if not self.waiting:
+            return
+        if self.pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self.pool = ThreadPoolExecutor(self.threads or MAX_THREADS, thread_name_prefix="waitpoint")
+        for start in self.waiting:
+            self.running += 1
+            self.pool.submit(in_context(start.scope).run, self._work, start)
+        self.waiting = []
+
+    def _work(self, start: Start) -> None:
+        outcome = run_blocking(start.calls)
+        self.ended.put((start.task, outcome))
+
+    def _cancel(self, *, abandon: bool) -> int:
+        self.waiting = []
+        if abandon:
+            self.running = 0
+        return self.running
+
+    def _wind_down(self, left: BaseException) -> None:
+        """Let the loop record what has ended; its parts have no reader any more."""
+        if self.parts is not None:
+            self.parts.closed = True
+        reply: Any = None
+        failure: BaseException | None = Stopped(left)
+        while True:
+            try:
+                command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
+            except (StopIteration, GeneratorExit, KeyboardInterrupt):
+                return
+            reply, failure = None, None
+            try:
+                if isinstance(command, Next):
+                    reply = self._drain_next()
+                elif not isinstance(command, Emit):
+                    reply = self._obey(command)
+            except Exception as error:  # noqa: BLE001 - as in run()
+                failure = error
+
+    def _drain_next(self) -> Any:
+        while True:
+            item = self.ended.get()
+            if not isinstance(item, Emit):
+                self.running -= 1
+                return item

@@ -1,0 +1,155 @@
+"""The asyncio driver: the same obedience from an event loop. Plain functions run in worker threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
+from waitpoint.engine.drive import QUEUED_PARTS
+from waitpoint.engine.tasks import Outcome, in_context, run_async
+
+
+class AsyncParts:
+    """Parts that tasks show while they run; may be filled from worker threads and from coroutines.
+
+    A producer in a worker thread waits when it is full; one on the event loop cannot, so it goes over the bound.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.queue: asyncio.Queue[Any] = asyncio.Queue()
+        self.closed = False
+
+    def put(self, part: Emit) -> None:
+        """Hand over a part; dropped when the consumer has left."""
+        if self.closed:
+            return
+        try:
+            on_loop = asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            on_loop = False
+        if on_loop:
+            self.queue.put_nowait(part)
+        else:
+            asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
+
+    async def _put(self, part: Emit) -> None:
+        while self.queue.qsize() >= QUEUED_PARTS and not self.closed:
+            await asyncio.sleep(0.005)
+        self.queue.put_nowait(part)
+
+
+def drive_async(
+    steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts | None = None
+) -> AsyncIterator[Emit]:
+    """Obey the loop to its end, yielding its parts."""
+    return _Driver(steps, saver, parts or AsyncParts()).run()
+
+
+class _Driver:
+    def __init__(self, steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts) -> None:
+        self.steps = steps
+        self.blocking = saver is not None and saver.blocking
+        self.parts = parts
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.running = 0
+
+    async def run(self) -> AsyncIterator[Emit]:
+        reply: Any = None
+        failure: BaseException | None = None
+        try:
+            while True:
+                try:
+                    command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
+                except StopIteration:
+                    return
+                reply, failure = None, None
+                try:
+                    if isinstance(command, Emit):
+                        yield command
+                    elif isinstance(command, Next):
+                        deadline = None if command.timeout is None else self.parts.loop.time() + command.timeout
+                        item = await self._item(deadline)
+                        while isinstance(item, Emit):
+                            yield item
+                            item = await self._item(deadline)
+                        self.running -= 1
+                        reply = item
+                    else:
+                        reply = await self._obey(command)
+                except (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt) as left:
+                    await self._wind_down(left)
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the loop decides what a store's error means
+                    failure = error
+        finally:
+            self.parts.closed = True
+
+    async def _item(self, deadline: float | None) -> Any:
+        if deadline is None:
+            return await self.parts.queue.get()
+        async with asyncio.timeout_at(deadline):
+            return await self.parts.queue.get()
+
+    async def _obey(self, command: Any) -> Any:
+        if isinstance(command, Store):
+            return await self._stored(command)
+        if isinstance(command, Start):
+            context = in_context(command.scope)
+            task = asyncio.get_running_loop().create_task(self._work(command), context=context)
+            self.tasks.add(task)
+            self.running += 1
+            task.add_done_callback(lambda done: self._ended(done, command))
+        elif isinstance(command, Cancel):
+            for task in self.tasks:
+                task.cancel()
+            return self.running
+        elif isinstance(command, Sleep):
+            await asyncio.sleep(command.seconds)
+        return None
+
+    async def _stored(self, command: Store) -> Any:
+        """Call the store off the event loop; a cancellation arrives after the commit, never in it."""
+        if not self.blocking:
+            return command.call(*command.args)
+        call = asyncio.ensure_future(asyncio.to_thread(command.call, *command.args))
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            await asyncio.wait([call])
+            raise
+
+    async def _work(self, start: Start) -> None:
+        outcome = await run_async(start.calls)
+        self.parts.queue.put_nowait((start.task, outcome))
+
+    def _ended(self, done: asyncio.Task[None], start: Start) -> None:
+        """A coroutine that was cancelled before its first step has said nothing yet."""
+        self.tasks.discard(done)
+        if done.cancelled():
+            self.parts.queue.put_nowait((start.task, Outcome("stopped", error=asyncio.CancelledError())))
+
+    async def _wind_down(self, left: BaseException) -> None:
+        """Let the loop record what has ended; its parts have no reader any more."""
+        self.parts.closed = True
+        reply: Any = None
+        failure: BaseException | None = Stopped(left)
+        while True:
+            try:
+                command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
+            except (StopIteration, GeneratorExit, asyncio.CancelledError, KeyboardInterrupt):
+                return
+            reply, failure = None, None
+            try:
+                if isinstance(command, Next):
+                    reply = await self.parts.queue.get()
+                    while isinstance(reply, Emit):
+                        reply = await self.parts.queue.get()
+                    self.running -= 1
+                elif not isinstance(command, Emit):
+                    reply = await self._obey(command)
+            except Exception as error:  # noqa: BLE001 - as in run()
+                failure = error

@@ -1,0 +1,327 @@
+"""Checkpoints in memory and their rows: values by reference to items, each item stored once.
+
+A whole value is one item, or stands in the checkpoint itself if it is small. A list under `operator.add` or
+`add_messages` is stored item by item, and the checkpoint holds ranges of item numbers. What a task wrote refers to the
+same items. Deltas come from what was written and from the identity of list elements, never from comparing values.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from waitpoint import codec
+from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, ThreadKey
+from waitpoint.codec import Registry
+from waitpoint.core.plan import Control
+from waitpoint.core.spec import GraphSpec
+from waitpoint.records import Send
+
+INLINE_BYTES = 64
+MAX_RANGES = 64
+FRESH_TAIL = 16
+CACHED_HEADS = 256
+
+Ref = int | list[int] | bytes  # an item, flat ranges [start, end, ...] of items, or the encoded value itself
+
+
+@dataclass(slots=True)
+class Head:
+    """A decoded checkpoint: what it holds, where that is stored, and what is due."""
+
+    id: str
+    ns: str
+    parent_id: str | None
+    step: int
+    source: str
+    created_at: float
+    values: dict[str, Any]
+    refs: dict[str, Ref]
+    control: Control
+    metadata: dict[str, Any] = field(default_factory=dict)
+    input_digest: str = ""
+    passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Gives out item numbers of a thread; shared by all graphs that run in it."""
+
+    next: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, count: int) -> int:
+        """Reserve `count` numbers in a row and return the first."""
+        with self.lock:
+            first = self.next
+            self.next += count
+        return first
+
+
+class ItemWriter:
+    """Encodes the values of a superstep into items, each object once."""
+
+    def __init__(self, numbers: Numbers, registry: Registry) -> None:
+        self.numbers = numbers
+        self.registry = registry
+        self.items: list[ItemRow] = []
+        self._known: dict[int, tuple[Any, int]] = {}  # id(object) -> the object (kept alive) and its item
+
+    def taken(self) -> list[ItemRow]:
+        """Return the items written since the last call."""
+        items, self.items = self.items, []
+        return items
+
+    def forget(self) -> None:
+        """End a superstep: objects may change from now on, so they are no longer known."""
+        self._known.clear()
+
+    def whole(self, value: Any, path: str, *, fresh: bool = False) -> Ref:
+        """Store one value; `fresh` encodes it even if this object was stored in this step (it may have changed)."""
+        known = None if fresh else self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        data = codec.dumps(value, self.registry, path=path)
+        if len(data) <= INLINE_BYTES:
+            return data
+        seq = self.numbers.take(1)
+        self.items.append(ItemRow(seq, data))
+        self._known[id(value)] = (value, seq)
+        return seq
+
+    def elements(self, values: Sequence[Any], path: str) -> list[int]:
+        """Store list elements that are not stored yet; return the item number of each."""
+        new = [v for v in values if id(v) not in self._known]
+        if new:
+            first = self.numbers.take(len(new))
+            offset = len(values) - len(new)
+            for i, value in enumerate(new):
+                self.items.append(ItemRow(first + i, codec.dumps(value, self.registry, path=f"{path}[{offset + i}]")))
+            if len(new) == len(values) and len({id(v) for v in new}) == len(new):
+                for i, value in enumerate(new):
+                    self._known[id(value)] = (value, first + i)
+                return list(range(first, first + len(new)))
+        return self._numbered(values, new, first if new else 0)
+
+    def _numbered(self, values: Sequence[Any], new: Sequence[Any], first: int) -> list[int]:
+        """Number elements of which some were known or occur twice (small values are one object)."""
+        fresh = iter(range(first, first + len(new)))
+        before = {key: seq for key, (_, seq) in self._known.items()}
+        numbers = [before[id(v)] if id(v) in before else next(fresh) for v in values]
+        for value, number in zip(values, numbers, strict=True):
+            self._known.setdefault(id(value), (value, number))
+        return numbers
+
+    def written(self, value: Any, path: str, *, itemised: bool) -> Ref:
+        """Store what a task wrote; a list for an itemised key by its elements."""
+        if itemised and isinstance(value, list):
+            return ranges(self.elements(value, path))
+        return self.whole(value, path)
+
+
+def ranges(numbers: Iterable[int]) -> list[int]:
+    """Join item numbers into flat half-open ranges, in list order."""
+    out: list[int] = []
+    for n in numbers:
+        if out and out[-1] == n:
+            out[-1] = n + 1
+        else:
+            out += [n, n + 1]
+    return out
+
+
+def spread(flat: Sequence[int]) -> list[int]:
+    """The item numbers of flat ranges."""
+    return [n for i in range(0, len(flat), 2) for n in range(flat[i], flat[i + 1])]
+
+
+def store_values(
+    spec: GraphSpec, before: Head | None, values: Mapping[str, Any], written: Iterable[str], writer: ItemWriter
+) -> dict[str, Ref]:
+    """Store the keys that were written and return the references of all."""
+    refs = dict(before.refs) if before is not None else {}
+    for key in written:
+        value = values[key]
+        kind = spec.channels[key].kind
+        if kind in ("append", "messages") and isinstance(value, list):
+            old = before.values.get(key) if before is not None else None
+            refs[key] = _itemised(key, value, old, refs.get(key), writer)
+        else:
+            refs[key] = writer.whole(value, f"state.{key}", fresh=kind == "fold")
+    return refs
+
+
+def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: ItemWriter) -> list[int]:
+    """Ranges for a list, reusing the items of elements that are the very objects of the old list."""
+    if not isinstance(old, list) or not isinstance(old_ref, list):
+        return ranges(writer.elements(new, f"state.{key}"))
+    if len(new) >= len(old) and all(map(operator.is_, old, new)):
+        tail = ranges(writer.elements(new[len(old) :], f"state.{key}"))
+        if old_ref and tail and old_ref[-1] == tail[0]:
+            joined = old_ref[:-1] + tail[1:]
+        else:
+            joined = old_ref + tail
+    else:
+        stored = {id(v): n for v, n in zip(old, spread(old_ref), strict=True)}
+        fresh = writer.elements([v for v in new if id(v) not in stored], f"state.{key}")
+        numbers = iter(fresh)
+        joined = ranges(stored[id(v)] if id(v) in stored else next(numbers) for v in new)
+    if len(joined) > 2 * MAX_RANGES:
+        # Many small ranges cost more in every later checkpoint than one new copy does now.
+        return ranges(ItemCopies(writer).all(new, f"state.{key}"))
+    return joined
+
+
+@dataclass(slots=True)
+class ItemCopies:
+    """Writes a list anew in one run of numbers, whatever was stored before."""
+
+    writer: ItemWriter
+
+    def all(self, values: Sequence[Any], path: str) -> range:
+        """Store every element and return the numbers."""
+        first = self.writer.numbers.take(len(values))
+        for i, value in enumerate(values):
+            data = codec.dumps(value, self.writer.registry, path=f"{path}[{i}]")
+            self.writer.items.append(ItemRow(first + i, data))
+        return range(first, first + len(values))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
+    """Encode a checkpoint; its values must be stored already (their `refs` are)."""
+    control = head.control
+    body: dict[str, Any] = {"v": head.refs}
+    if control.due:
+        body["d"] = control.due
+    if control.sends:
+        body["s"] = [[s.node, writer.whole(s.arg, f"Send({s.node})"), s.timeout] for s in control.sends]
+    if control.deferred:
+        body["f"] = control.deferred
+    if control.joins:
+        body["j"] = {k: list(v) for k, v in control.joins.items()}
+    if control.writers:
+        body["w"] = control.writers
+    if head.metadata:
+        body["m"] = head.metadata
+    if head.input_digest:
+        body["i"] = head.input_digest
+    if head.passed:
+        body["p"] = head.passed
+    return CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, codec.dumps(body))
+
+
+class ItemReader:
+    """Fetches and decodes items of one thread."""
+
+    def __init__(self, saver: BaseCheckpointSaver, key: ThreadKey, registry: Registry) -> None:
+        self.saver = saver
+        self.key = key
+        self.registry = registry
+
+    def values(self, refs: Mapping[str, Ref]) -> dict[str, Any]:
+        """Decode the values behind references."""
+        wanted: list[tuple[int, int]] = []
+        for ref in refs.values():
+            if isinstance(ref, int):
+                wanted.append((ref, ref + 1))
+            elif not isinstance(ref, bytes):
+                wanted += [(ref[i], ref[i + 1]) for i in range(0, len(ref), 2)]
+        data = self.saver.items(self.key, wanted) if wanted else {}
+        return {key: self._value(ref, data) for key, ref in refs.items()}
+
+    def value(self, ref: Ref) -> Any:
+        """Decode the value behind one reference."""
+        return self.values({"": ref})[""]
+
+    def _value(self, ref: Ref, data: Mapping[int, bytes]) -> Any:
+        if isinstance(ref, bytes):
+            return codec.loads(ref, self.registry)
+        if isinstance(ref, int):
+            return codec.loads(data[ref], self.registry)
+        return [codec.loads(data[n], self.registry) for n in spread(ref)]
+
+
+def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
+    """Decode a checkpoint with all its values."""
+    body = codec.loads(row.body)
+    sends = tuple(Send(node, reader.value(ref), timeout=timeout) for node, ref, timeout in body.get("s", ()))
+    control = Control(
+        tuple(body.get("d", ())),
+        sends,
+        tuple(body.get("f", ())),
+        {k: tuple(v) for k, v in body.get("j", {}).items()},
+        tuple(body.get("w", ())),
+    )
+    return Head(
+        row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, reader.values(body["v"]), body["v"], control,
+        body.get("m", {}), body.get("i", ""), tuple(body.get("p", ())),
+    )  # fmt: skip
+
+
+# --- cache ------------------------------------------------------------------------------------------------------------
+
+_caches: weakref.WeakKeyDictionary[BaseCheckpointSaver, OrderedDict[tuple[Any, ...], Head]] = (
+    weakref.WeakKeyDictionary()
+)
+_cache_lock = threading.Lock()
+
+
+def cache(saver: BaseCheckpointSaver, key: ThreadKey, head: Head) -> None:
+    """Keep a decoded checkpoint; checkpoints never change, so nothing is ever invalidated."""
+    with _cache_lock:
+        heads = _caches.setdefault(saver, OrderedDict())
+        heads[(key, head.ns, head.id)] = head
+        heads.move_to_end((key, head.ns, head.id))
+        while len(heads) > CACHED_HEADS:
+            heads.popitem(last=False)
+
+
+def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registry: Registry) -> Head:
+    """Decode a checkpoint's row, from the cache where it is there.
+
+    What a node may have changed in place without returning it must not survive an attempt that did not finish: whole
+    values and the newest elements of lists are decoded anew, older list elements are shared.
+    """
+    reader = ItemReader(saver, key, registry)
+    with _cache_lock:
+        known = _caches.get(saver, {}).get((key, row.ns, row.id))
+    if known is None:
+        head = from_row(row, reader)
+        cache(saver, key, head)
+        return head
+    again: dict[str, Ref] = {}
+    for name, ref in known.refs.items():
+        again[name] = _tail(ref) if isinstance(ref, list) else ref
+    values = reader.values(again)
+    for name, ref in known.refs.items():
+        if isinstance(ref, list):
+            old = known.values[name]
+            values[name] = old[: len(old) - len(values[name])] + values[name]
+    head = Head(
+        known.id, known.ns, known.parent_id, known.step, known.source, known.created_at, values, known.refs,
+        known.control, known.metadata, known.input_digest, known.passed,
+    )  # fmt: skip
+    cache(saver, key, head)
+    return head
+
+
+def _tail(flat: list[int]) -> list[int]:
+    """The ranges of the last elements of a list."""
+    left = FRESH_TAIL
+    out: list[int] = []
+    for i in range(len(flat) - 2, -1, -2):
+        start, end = flat[i], flat[i + 1]
+        start = max(start, end - left)
+        out = [start, end, *out]
+        left -= end - start
+        if left <= 0:
+            break
+    return out

@@ -1,0 +1,350 @@
+"""The loop, written once: supersteps from a checkpoint to the next rest.
+
+A generator that yields commands and receives one reply for each; the drivers obey. It knows nothing of threads, event
+loops, SQL or approvals. A pause is committed before it is shown, and nothing happens after the last part: a consumer may
+leave at `__interrupt__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from waitpoint import clock, ids
+from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, Rest, Status, Writes
+from waitpoint.core.apply import apply_writes, next_control
+from waitpoint.core.plan import due_tasks
+from waitpoint.engine import outcomes
+from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
+from waitpoint.engine.heads import Head, cache, store_values, to_row
+from waitpoint.engine.questions import conclude
+from waitpoint.engine.run import Run
+from waitpoint.engine.segment import event
+from waitpoint.engine.tasks import Outcome, Task, attempt
+from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
+from waitpoint.records import INTERRUPT, START, Command
+
+Deciding = Generator[Any, Any, bool]
+
+
+def supersteps(run: Run) -> Steps:
+    """Run to the next rest. Raises the first error of a node, after everything was recorded."""
+    yield from _greeting(run)
+    first = True
+    while True:
+        if run.before_step is not None:
+            run.before_step(run)
+        if not run.tasks and not run.patched:
+            return  # the commit that made this checkpoint has let the thread rest
+        if first and _stops_before(run, first):
+            yield from _rest_at_breakpoint(run, Writes(), None)
+            return
+        first = False
+        failure = yield from _run_due(run)
+        if failure is not None:
+            yield from _fail(run, failure)
+        if any(t.state != "done" for t in run.tasks):
+            if (yield from _pause(run)):
+                return
+        elif (yield from _advance(run)):
+            return
+
+
+def _greeting(run: Run) -> Steps:
+    """What a consumer sees first: the values at the start, and what finished in an earlier run."""
+    starting = bool(run.tasks) and run.tasks[0].name == START
+    if "values" in run.modes and not starting and (run.resumed or any(k in run.values for k in run.spec.output_keys)):
+        yield Emit(run.shown_ns, "values", run.shown(run.values))
+    for task in run.tasks:
+        if task.cached:
+            update = {task.name: outcomes.shown(run.spec, task.result), "__metadata__": {"cached": True}}
+            yield from run.emit("updates", update)
+
+
+def _stops_before(run: Run, first: bool) -> bool:
+    """Whether a breakpoint holds before these tasks; one that let go at this checkpoint does not hold again."""
+    if first and run.resumed and run.head.source != "update":
+        return False
+    return run.breakpoints.before(run.tasks, run.head.passed)
+
+
+# --- running tasks ----------------------------------------------------------------------------------------------------
+
+
+def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
+    """Start what is due and take in every end; return the first error."""
+    due = [t for t in run.tasks if t.state == "due"]
+    pending = 0
+    failure: BaseException | None = None
+    run.scopes = []
+    try:
+        for task in due:
+            scope = run.open_scope(task)
+            run.scopes.append(scope)
+            if "tasks" in run.modes and task.name != START:
+                yield Emit(run.shown_ns, "tasks", _started(run, task))
+            yield Start(task, scope, attempt(run.spec, task, run.values, scope))
+            pending += 1
+        while pending:
+            task, outcome = yield Next(run.step_timeout)
+            pending -= 1
+            yield from _take_in(run, task, outcome, last=pending == 0)
+            if outcome.kind == "stopped" and failure is None:
+                raise Stopped(outcome.error or KeyboardInterrupt())
+            if failure is None and outcome.kind in ("failed", "parent") and outcome.misfit is None:
+                failure = outcome.error
+                if pending:
+                    pending = yield Cancel(abandon=False)
+    except TimeoutError as late:
+        failure = failure or late
+        for scope in run.scopes:
+            scope.journal.sealed = True
+        yield from _collect(run, (yield Cancel(abandon=True)))
+    except Stopped as stop:
+        yield from _wind_down(run, stop)
+    return failure or next(
+        (t.outcome.error for t in due if t.outcome is not None and t.outcome.misfit is not None), None
+    )
+
+
+def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
+    """Take in how a task ended, store it if siblings are still to end, and show it."""
+    task.outcome, task.attempt, task.body = outcome, outcome.attempt, outcome.body
+    task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
+    task.state = _STATES.get(outcome.kind, "failed") if outcome.misfit is None else "waiting"
+    if task.state == "done":
+        fused = last and all(t.state == "done" for t in run.tasks)
+        if run.segment is not None and not fused:
+            writes = Writes()
+            _record(run, task, writes)
+            yield Store(run.segment.save, (writes, run.writer.taken(), False))
+        if "updates" in run.modes and task.name != START:
+            yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result)})
+    if "tasks" in run.modes and task.name != START:
+        yield Emit(run.shown_ns, "tasks", _ended(run, task))
+
+
+_STATES: dict[str, Any] = {"done": "done", "waiting": "waiting"}
+
+
+def _record(run: Run, task: Task, writes: Writes) -> None:
+    """Add a task's outcome to a commit, once."""
+    outcome = task.outcome
+    if outcome is None or run.segment is None:
+        return
+    if outcome.kind != "stopped":
+        row = outcomes.to_row(run.spec, run.head, task, outcome, task.state, run.writer)  # type: ignore[arg-type]
+        writes.outcomes = [*writes.outcomes, row]
+        conclude(writes, run.segment, outcome)
+    task.outcome = None
+
+
+def _collect(run: Run, pending: int) -> Steps:
+    """Take in tasks that still end."""
+    while pending:
+        task, outcome = yield Next()
+        pending -= 1
+        yield from _take_in(run, task, outcome, last=False)
+
+
+def _wind_down(run: Run, stop: Stopped) -> Steps:
+    """The consumer left: let started work end, record it, and leave the thread ready to go on."""
+    yield from _collect(run, (yield Cancel(abandon=False)))
+    if run.is_root and run.segment is not None:
+        writes = _all_outcomes(run)
+        writes.events = [*writes.events, event("interrupted", error=type(stop.error).__name__)]
+        yield from _rest(run, "ready", writes)
+    raise stop.error
+
+
+# --- the ends of a superstep ------------------------------------------------------------------------------------------
+
+
+def _advance(run: Run) -> Deciding:
+    """Make the next checkpoint from the results; True if the run rests there."""
+    spec, head = run.spec, run.head
+    results = [t.result for t in run.tasks if t.result is not None]
+    values, written = apply_writes(spec, run.values, results)
+    deferred = bool(run.tasks) and not (head.control.due or head.control.sends)
+    control = next_control(spec, head.control, results, deferred)
+    at = clock.now()
+    new = Head(ids.checkpoint_id(head.id), head.ns, head.id, head.step + 1, "loop", at, values, {}, control)
+    new.metadata, new.input_digest = head.metadata, head.input_digest
+    names = [t.name for t in run.tasks]
+    writes = Writes()
+    for task in run.tasks:
+        _record(run, task, writes)
+    row: CheckpointRow | None = None
+    if run.segment is not None:
+        new.refs = store_values(spec, head, values, written | run.patched, run.writer)
+        row = to_row(new, run.writer)
+    run.head, run.values, run.patched = new, values, set()
+    run.tasks = _tasks(run)
+    over = new.step >= run.step_limit
+    stops = bool(run.tasks) and (run.breakpoints.after(names) or run.breakpoints.before(run.tasks))
+    rests = not run.tasks or stops or over
+    yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
+    if "values" in run.modes and not written.isdisjoint(spec.output_keys):
+        yield Emit(run.shown_ns, "values", run.shown(values))
+    if over:
+        yield from _over_limit(run)
+    if stops:
+        run.end = "breakpoint"
+        yield from run.emit("updates", {INTERRUPT: ()})
+    elif run.tasks and run.around.control is not None and run.around.control.drain_reason is not None:
+        yield from _drain(run, run.around.control.drain_reason)
+    return rests
+
+
+def _save_step(run: Run, row: CheckpointRow | None, writes: Writes, *, rests: bool) -> Steps:
+    """Store the new checkpoint; the one that lets the thread rest is durable, and one commit."""
+    segment = run.segment
+    if segment is None or row is None:
+        return
+    if rests and run.is_root:
+        cache(segment.saver, segment.key, run.head)
+        writes.events = [*writes.events, event("finished" if not run.tasks else "breakpoint", run.head.id)]
+        yield from _rest(run, "idle", writes, row)
+        return
+    yield Store(segment.save_step, (row, run.writer.taken(), writes))
+    if rests and not run.tasks:
+        segment.finish_child(run.head.ns)
+    run.writer.forget()
+
+
+def _tasks(run: Run) -> list[Task]:
+    """The tasks of a checkpoint that this run made itself: none has run yet."""
+    nodes = run.spec.nodes
+    return [Task(due, nodes[due.name]) for due in due_tasks(run.head.id, run.head.ns, run.head.control)]
+
+
+def _pause(run: Run) -> Deciding:
+    """Rest with open questions, unless answers came meanwhile; True if the run rests."""
+    run.end = "waiting" if run.interrupts() else "breakpoint"
+    segment = run.segment
+    if segment is not None:
+        writes = _all_outcomes(run)
+        if not run.is_root:
+            yield Store(segment.save, (writes, run.writer.taken(), False))
+            return True
+        cache(segment.saver, segment.key, run.head)
+        status: Status = "waiting" if run.end == "waiting" else "idle"
+        writes.events = [*writes.events, event("paused", run.head.id)]
+        if (yield from _rest(run, status, writes)):
+            return False
+    interrupts = run.interrupts()
+    yield from run.emit("updates", {INTERRUPT: interrupts})
+    if interrupts:
+        shown = run.shown(run.visible())
+        if isinstance(shown, dict):
+            yield from run.emit("values", {**shown, INTERRUPT: interrupts})
+        else:
+            yield from run.emit("values", {INTERRUPT: interrupts})
+    return True
+
+
+def _rest_at_breakpoint(run: Run, writes: Writes, row: CheckpointRow | None) -> Steps:
+    """Stop before anything of this superstep ran."""
+    run.end = "breakpoint"
+    if run.segment is not None and run.is_root:
+        writes.events = [*writes.events, event("breakpoint", run.head.id)]
+        yield from _rest(run, "idle", writes, row)
+    yield from run.emit("updates", {INTERRUPT: ()})
+
+
+def _fail(run: Run, error: BaseException) -> Steps:
+    """Record a failed superstep and raise its error; what finished stays finished, and questions stay open.
+
+    An answer that its class refused is no failure of the step: the question is open again, and the thread waits.
+    """
+    if run.segment is not None:
+        refused = all(t.state != "failed" for t in run.tasks)
+        writes = _all_outcomes(run)
+        if run.is_root:
+            writes.events = [*writes.events, event("refused" if refused else "failed", run.head.id, error=repr(error))]
+            status: Status = "waiting" if refused else "failed"
+            while (yield from _rest(run, status, writes, error=None if refused else repr(error))):
+                again = yield from _run_due(run)
+                writes, error = _all_outcomes(run), again or error
+        else:
+            yield Store(run.segment.save, (writes, run.writer.taken(), False))
+    if isinstance(error, ParentCommand) and not run.is_root:
+        command = error.args[0]
+        raise ParentCommand(Command(update=command.update, goto=command.goto)) from None
+    raise error
+
+
+def _rest(
+    run: Run, status: Status, writes: Writes, row: CheckpointRow | None = None, error: str | None = None
+) -> Deciding:
+    """Let the thread rest; True if instead answers came that make a task due again."""
+    segment = run.segment
+    assert segment is not None
+    items = run.writer.taken()
+    while True:
+        try:
+            yield Store(segment.rest, (writes, items, Rest(status, segment.answer_seq, error), row))
+        except AnswersArrived:
+            items = []  # the segment keeps what it was given
+            if row is None and status != "ready":
+                yield Store(segment.save, (writes, items, True))
+                writes = Writes()
+            yield Store(segment.reload)
+            if status != "ready" and _wake(run):
+                return True
+        else:
+            return False
+
+
+def _wake(run: Run) -> bool:
+    """Make tasks due whose questions were settled since they read their answers."""
+    woken = False
+    for task in run.tasks:
+        if task.state == "waiting":
+            if any((q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)):
+                task.state, woken = "due", True
+    return woken
+
+
+def _all_outcomes(run: Run) -> Writes:
+    writes = Writes()
+    for task in run.tasks:
+        _record(run, task, writes)
+    return writes
+
+
+def _over_limit(run: Run) -> Steps:
+    limit = run.around.config.get("recursion_limit")
+    error = GraphRecursionError(
+        f"Recursion limit of {limit} reached without hitting a stop condition. You can increase the limit by setting the "
+        f"`recursion_limit` config key."
+    )
+    if run.segment is not None and run.is_root and run.tasks:
+        yield from _rest(
+            run, "failed", Writes(events=[event("failed", run.head.id, error=repr(error))]), None, repr(error)
+        )
+    raise error
+
+
+def _drain(run: Run, reason: str) -> Steps:
+    if run.segment is not None and run.is_root:
+        yield from _rest(run, "ready", Writes(events=[event("drained", run.head.id, reason=reason)]))
+    raise GraphDrained(reason)
+
+
+# --- mode `tasks` -----------------------------------------------------------------------------------------------------
+
+
+def _started(run: Run, task: Task) -> dict[str, Any]:
+    given = task.due.send.arg if task.due.send is not None else run.shown(run.values)
+    return {"id": task.id, "name": task.name, "input": given, "triggers": list(task.due.triggers)}
+
+
+def _ended(run: Run, task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "error": None if task.error is None else repr(task.error),
+        "result": outcomes.shown(run.spec, task.result) or {},
+        "interrupts": list(task.interrupts),
+    }

@@ -1,0 +1,115 @@
+"""Graphs that run inside a node: as the node itself, or called by its function. They share the thread and its fence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from waitpoint import runtime as runtimes
+from waitpoint.engine.commands import Emit
+from waitpoint.engine.declared import Declared
+from waitpoint.engine.opening import Invocation
+from waitpoint.engine.segment import Segment
+from waitpoint.engine.session import Parent, Session
+from waitpoint.errors import UsageError
+from waitpoint.records import Command
+
+
+def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | None) -> bool:
+    """Whether a call from inside a node runs as part of that node's thread.
+
+    A graph with a saver of its own may run on another thread, then independently. Raises for combinations that cannot work.
+    """
+    own = graph.checkpointer
+    if own is None or own is True:
+        return True
+    if own is False:
+        return False
+    journal = scope.journal
+    given = (config or {}).get("configurable", {}).get("thread_id")
+    here = journal.task.key.thread_id
+    segment: Segment | None = journal.recorder
+    if given is not None and str(given) != here:
+        return False
+    if segment is None and given is None:
+        raise UsageError(
+            f"Graph {graph.name!r}, called in node {journal.task.node!r}, has a checkpointer, but the calling graph has none; "
+            f"give the call a `thread_id`, or compile the calling graph with the checkpointer and this one without"
+        )
+    if segment is None:
+        return False
+    if segment.saver.identity != own.identity:  # type: ignore[union-attr]
+        raise UsageError(
+            f"Graph {graph.name!r}, called in node {journal.task.node!r} on the same thread {here!r}, has another "
+            f"checkpointer than the graph that calls it, so its questions could not reach the caller; compile it without one "
+            f"(it inherits), or give the call a `thread_id` of its own"
+        )
+    if journal.task.key.graph == graph.name and scope.run.spec is graph.spec:
+        raise UsageError(
+            f"Node {journal.task.node!r} invokes its own thread {here!r}: a thread has one run at a time; return a Command "
+            f"with `goto`, or give the call a `thread_id` of its own"
+        )
+    return True
+
+
+def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session:
+    """The session of a graph inside the task that runs here."""
+    journal, run = scope.journal, scope.run
+    if isinstance(call.input, Command) and call.input.has_resume:
+        raise UsageError(
+            f"Graph {graph.name!r} was resumed from inside node {journal.task.node!r}; questions of nested graphs are "
+            f"answered at the outermost graph"
+        )
+    if graph.checkpointer is True:
+        raise UsageError(
+            f"Graph {graph.name!r} was compiled with checkpointer=True; a memory of its own for a nested graph is not "
+            f"available in this version: compile it without a checkpointer (it inherits, and starts empty on each run)"
+        )
+    with journal.lock:
+        journal.check_open(f"call graph {graph.name!r}")
+        index = journal.children
+        journal.children += 1
+    task = journal.task
+    own = f"{task.node}:{task.task_id}" + (f"|{index}" if index else "")
+    ns = f"{task.ns}|{own}" if task.ns else own
+    call.shown_ns = (*run.shown_ns, *own.split("|"))
+    around = run.around
+    call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
+    call.live = around.live
+    call.around.live, call.around.live_modes = around.live, around.live_modes
+    call.around.emit_custom = around.emit_custom and _writer(around.live, call.shown_ns)
+    call.modes = call.modes | around.live_modes
+    call.metadata = {}
+    return Session(call, Parent(journal.recorder, ns, (*task.path,)))
+
+
+def go_live(session: Session, parts: Any, subgraphs: bool) -> None:
+    """Let tasks of this session show parts while they run."""
+    around, call = session.call.around, session.call
+    around.live = parts
+    if "custom" in call.modes:
+        around.emit_custom = _writer(parts, call.shown_ns)
+    around.live_modes = call.modes if subgraphs else frozenset()
+
+
+def _writer(live: Any, ns: tuple[str, ...]) -> Any:
+    return lambda value: live.put(Emit(ns, "custom", value))
+
+
+def concluded(session: Session) -> Any:
+    """The result of a session; a nested one that rests stops its node too."""
+    run = session.run
+    assert run is not None
+    scope = runtimes.current.get()
+    if session.parent is not None and run.end != "finished":
+        assert scope is not None
+        raise scope.journal.pause(list(run.interrupts()), f"graph {run.spec.name!r}")
+    if session.parent is None and scope is not None and run.end == "waiting":
+        listed = ", ".join(repr(i.id) for i in run.interrupts())
+        raise UsageError(
+            f"Graph {run.spec.name!r} paused on thread {run.segment.key.thread_id!r} inside node "  # type: ignore[union-attr]
+            f"{scope.journal.task.node!r}, and a pause must not look like a result; its questions {listed} stay open: answer "
+            f"them on that thread, or compile the graph without a checkpointer so that they reach the caller"
+        )
+    return session.result()

@@ -1,0 +1,98 @@
+"""Outcomes as rows: what a task wrote, by reference, and where it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from waitpoint import clock, codec
+from waitpoint.checkpoint.base import OutcomeRow
+from waitpoint.core.apply import Result
+from waitpoint.core.spec import GraphSpec
+from waitpoint.engine.heads import Head, ItemReader, ItemWriter
+from waitpoint.engine.tasks import Body, Outcome, Task
+from waitpoint.records import Send
+
+PATCH = "patch"
+
+
+def to_row(
+    spec: GraphSpec, head: Head, task: Task, outcome: Outcome, status: Literal["done", "waiting", "failed"],
+    writer: ItemWriter,
+) -> OutcomeRow:  # fmt: skip
+    """Encode what an attempt came to."""
+    body: dict[str, Any] = {}
+    if outcome.result is not None:
+        body["r"] = _result(spec, outcome.result, writer)
+    if status != "done":
+        if outcome.body.result is not None:
+            body["b"] = _result(spec, outcome.body.result, writer)
+        if outcome.body.error is not None:
+            body["h"] = repr(outcome.body.error)
+        if outcome.error is not None:
+            body["e"] = repr(outcome.error)
+    return OutcomeRow(
+        head.ns, head.id, task.id, task.name, status, task.answer_seq, outcome.attempt, clock.now(), codec.dumps(body)
+    )
+
+
+def patch_row(spec: GraphSpec, head: Head, task_id: str, result: Result, seq: int, writer: ItemWriter) -> OutcomeRow:
+    """Encode an update that a command lays over a checkpoint."""
+    body = {"r": _result(spec, result, writer)}
+    return OutcomeRow(head.ns, head.id, task_id, result.node, PATCH, seq, 0, clock.now(), codec.dumps(body))
+
+
+def read_result(row: OutcomeRow, reader: ItemReader) -> Result | None:
+    """Decode what a finished task wrote."""
+    body = codec.loads(row.body)
+    return _decoded(row.node, body["r"], reader) if "r" in body else None
+
+
+def read_body(row: OutcomeRow, reader: ItemReader) -> Body:
+    """Decode the finished part of a task whose routers or error handler have not finished."""
+    body = codec.loads(row.body)
+    result = _decoded(row.node, body["b"], reader) if "b" in body else None
+    error = RuntimeError(body["h"]) if "h" in body else None
+    return Body(result, error)
+
+
+def read_error(row: OutcomeRow) -> str | None:
+    """The text of the error that a failed task ended with."""
+    error: str | None = codec.loads(row.body).get("e")
+    return error
+
+
+def shown(spec: GraphSpec, result: Result | None) -> Any:
+    """A task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats."""
+    if result is None:
+        return None
+    keys = spec.output_keys
+    writes = [(k, v) for k, v in result.writes if k in keys]
+    if not writes:
+        return None
+    if spec.whole:
+        return writes[0][1] if len(writes) == 1 else [v for _, v in writes]
+    merged = dict(writes)
+    return merged if len(merged) == len(writes) else [{k: v} for k, v in writes]
+
+
+def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
+    writes = []
+    for key, value in result.writes:
+        itemised = spec.channels[key].kind in ("append", "messages")
+        writes.append([key, writer.written(value, f"{result.node}.{key}", itemised=itemised)])
+    gotos: list[Any] = [
+        [g.node, writer.whole(g.arg, f"Send({g.node})"), g.timeout] if isinstance(g, Send) else g for g in result.gotos
+    ]
+    return [writes, gotos]
+
+
+def _decoded(node: str, stored: Sequence[Any], reader: ItemReader) -> Result:
+    writes, gotos = stored
+    refs: Mapping[str, Any] = {str(i): ref for i, (_, ref) in enumerate(writes)}
+    values = reader.values(refs)
+    return Result(
+        node,
+        [(key, values[str(i)]) for i, (key, _) in enumerate(writes)],
+        [g if isinstance(g, str) else Send(g[0], reader.value(g[1]), timeout=g[2]) for g in gotos],
+    )

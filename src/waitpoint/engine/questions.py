@@ -1,0 +1,64 @@
+"""Stored questions as the public API shows them, and what an attempt's end does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from waitpoint import codec
+from waitpoint.checkpoint.base import QuestionRow, Writes
+from waitpoint.engine.segment import Segment, event
+from waitpoint.engine.tasks import Outcome
+from waitpoint.records import Interrupt
+
+
+def interrupt_of(row: QuestionRow) -> Interrupt[Any]:
+    """The question as callers get it."""
+    schema = None if row.schema is None else codec.loads(row.schema)
+    return Interrupt(codec.loads(row.value), row.id, response_schema=schema)
+
+
+def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:
+    """The questions that a person can answer, in the order they were asked."""
+    return sorted((r for r in rows if r.can_answer), key=lambda r: (r.asked_at, r.ns, r.task_id, r.seq))
+
+
+def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:
+    """Add to a commit what an attempt's end says of its questions, and to the segment's view of them."""
+    end = outcome.conclusion
+    if outcome.misfit is not None:
+        question_id, error = outcome.misfit
+        writes.reopened = [*writes.reopened, question_id]
+        refused = segment.questions[question_id]
+        note = event("answer_refused", question_id, answer=refused.answer, by=refused.by, error=type(error).__name__)
+        writes.events = [*writes.events, note]
+        segment.questions[question_id] = replace(
+            refused, status="open", answer=None, by=None, comment=None, settled_at=None, token=None, settle_seq=None
+        )
+    if end.asked:
+        writes.questions = [*writes.questions, *end.asked]
+        writes.events = [*writes.events, *(event("asked", q.id, node=q.node) for q in end.asked)]
+    if end.entries:
+        writes.journal = [*writes.journal, *end.entries]
+    for row in end.unreached:
+        writes.withdrawn = [*writes.withdrawn, (row.id, "its node ran again and did not ask it")]
+        segment.questions[row.id] = replace(row, status="withdrawn")
+    if end.taken:
+        _mark_taken(writes, segment, outcome)
+
+
+def _mark_taken(writes: Writes, segment: Segment, outcome: Outcome) -> None:
+    """An answer may be replaced if the body raised after it took it and had no effect since."""
+    failed = outcome.kind == "failed" and outcome.misfit is None and outcome.body.result is None
+    for row in outcome.conclusion.taken:
+        if row.status != "answered":
+            continue
+        can = failed and row.seq > outcome.conclusion.last_effect
+        if can != row.replaceable:
+            if can:
+                writes.replaceable = [*writes.replaceable, row.id]
+            else:
+                writes.final = [*writes.final, row.id]
+            if row.id in segment.questions:
+                segment.questions[row.id] = replace(segment.questions[row.id], replaceable=can)

@@ -1,0 +1,114 @@
+"""One graph's run, root or nested: where it stands in its present superstep, and how that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from waitpoint.checkpoint.base import OutcomeRow, QuestionRow, ThreadKey
+from waitpoint.codec import Registry
+from waitpoint.core.apply import apply_writes
+from waitpoint.core.spec import GraphSpec
+from waitpoint.engine.breakpoints import Breakpoints
+from waitpoint.engine.commands import Emit
+from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.scope import Surroundings, TaskScope
+from waitpoint.engine.segment import Segment
+from waitpoint.engine.tasks import Task, fresh
+from waitpoint.interrupts.journal import TaskIdentity
+from waitpoint.records import Interrupt, Send
+
+NOWHERE = ThreadKey("", "")
+
+
+@dataclass(slots=True)
+class Run:
+    """A run from a checkpoint on. `segment` is None without a checkpointer."""
+
+    spec: GraphSpec
+    registry: Registry
+    head: Head
+    segment: Segment | None
+    around: Surroundings
+    breakpoints: Breakpoints
+    modes: frozenset[str] = frozenset()
+    shown_ns: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    step_limit: int = 10_000
+    step_timeout: float | None = None
+    resumed: bool = False  # continues from a rest: a breakpoint at this checkpoint was stopped at already
+    is_root: bool = True
+    debug: bool = False
+    # the present superstep
+    tasks: list[Task] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)  # the head's, with what commands laid over them
+    patched: set[str] = field(default_factory=set)
+    scopes: list[TaskScope] = field(default_factory=list)
+    writer: ItemWriter = field(init=False)
+    end: Literal["finished", "waiting", "breakpoint"] = "finished"
+    before_step: Callable[[Run], None] | None = None  # refuses a step whose input cannot be read
+
+    def __post_init__(self) -> None:
+        numbers = self.segment.numbers if self.segment is not None else Numbers()
+        self.writer = ItemWriter(numbers, self.registry)
+        if not self.values:
+            self.values = self.head.values
+
+    def visible(self) -> dict[str, Any]:
+        """The values as a caller sees them now: with the writes of tasks that have finished in this superstep."""
+        done = [t.result for t in self.tasks if t.state == "done" and t.result is not None]
+        return apply_writes(self.spec, self.values, done)[0] if done else self.values
+
+    def shown(self, values: dict[str, Any]) -> Any:
+        """The graph's output for these values; its containers are fresh."""
+        if self.spec.whole:
+            return values.get("__root__")
+        return {k: fresh(values[k]) for k in self.spec.output_keys if k in values}
+
+    def interrupts(self) -> tuple[Interrupt[Any], ...]:
+        """All questions that wait in this superstep, nested ones too, in the order of the tasks."""
+        return tuple(i for t in self.tasks if t.state == "waiting" for i in t.interrupts)
+
+    def emit(self, mode: str, payload: Any) -> Iterable[Emit]:
+        """A part for the consumer, if that mode was asked for."""
+        return (Emit(self.shown_ns, mode, payload),) if mode in self.modes else ()
+
+    def child_ns(self, task: Task) -> str:
+        """The namespace of the first graph that runs inside a task."""
+        own = f"{task.name}:{task.id}"
+        return f"{self.head.ns}|{own}" if self.head.ns else own
+
+    def questions_under(self, task: Task) -> list[QuestionRow]:
+        """The questions of a task, and of graphs nested in it."""
+        return [] if self.segment is None else self.segment.under(self.child_ns(task), task.id)
+
+    def open_scope(self, task: Task) -> TaskScope:
+        """Begin an attempt of a task."""
+        segment = self.segment
+        before, task.answer_seq = task.answer_seq, segment.answer_seq if segment is not None else 0
+        task.attempt += 1
+        identity = TaskIdentity(
+            segment.key if segment is not None else NOWHERE,
+            self.head.ns,
+            self.head.id,
+            segment.root_checkpoint if segment is not None else "",
+            task.id,
+            task.name,
+            (*self.path, task.name),
+        )
+        scope = TaskScope(self, self.around, identity, task.due.triggers, self.head.step + 1, task.attempt, before)
+        scope.node_metadata = task.node.metadata
+        own: Sequence[QuestionRow] = ()
+        if segment is not None and segment.questions:
+            own = sorted((q for q in segment.questions.values() if q.task_id == task.id), key=lambda q: q.seq)
+        scope.begin([replace(q) for q in own], task.entries)
+        return scope
+
+
+@dataclass(slots=True)
+class Patch:
+    """An update laid over a checkpoint by a command: writes that count at once, and more places to go."""
+
+    row: OutcomeRow
+    gotos: list[str | Send] = field(default_factory=list)

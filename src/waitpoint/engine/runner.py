@@ -1,0 +1,287 @@
+"""A compiled graph as its users call it: invoke, stream, their async forms, and the thread's state.
+
+Thin faces: each call becomes an `Invocation`, a `Session` runs it, a driver obeys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from waitpoint import runtime as runtimes
+from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.config import RECURSION_LIMIT, merged
+from waitpoint.engine import nested, snapshots, updates
+from waitpoint.engine.breakpoints import Breakpoints, checked
+from waitpoint.engine.declared import Declared
+from waitpoint.engine.drive import Parts, drive
+from waitpoint.engine.drive_async import AsyncParts, drive_async
+from waitpoint.engine.opening import Invocation
+from waitpoint.engine.scope import Surroundings
+from waitpoint.engine.session import Session
+from waitpoint.engine.shown import Shape, shape_of
+from waitpoint.errors import ConfigError, UsageError
+from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
+
+RESERVED = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"})
+
+
+class Runner(Declared):
+    """A graph that can be run. Holds no state of any thread, so one object serves all."""
+
+    # --- running ---
+
+    def invoke(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] = "values",
+        **options: Any,
+    ) -> Any:
+        """Run to the next rest and return the output.
+
+        If questions are open, the output has them as a list under `"__interrupt__"`. `input` is a new input, None (go on
+        with what needs no answer) or a `Command`. `options`: `interrupt_before`, `interrupt_after`, `durability`
+        ("sync", "async", "exit"), `control`, `output_keys`, `on_pending` ("refuse", "withdraw": what new input does to
+        open questions) and `wait` (False: do not await another process that runs the thread).
+
+        Raises:
+            PendingQuestionsError, ThreadBusyError: new input on a thread that has something else to do.
+            UnknownInterruptError, AlreadyAnsweredError: an answer that no open question takes.
+            pydantic.ValidationError: an answer that does not fit its question's schema.
+            Whatever a node raises; the thread can be continued.
+        """
+        if stream_mode != "values":
+            return list(self.stream(input, config, context=context, stream_mode=stream_mode, **options))
+        options.pop("print_mode", None)
+        session = self._session(input, config, context, options)
+        live = session.call.live
+        for part in drive(session.steps(), threads=_threads(session)):
+            if live is not None:
+                live.put(part)
+        return nested.concluded(session)
+
+    def stream(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] | None = None,
+        subgraphs: bool = False,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """Run to the next rest, yielding parts as they come; `options` are those of `invoke`.
+
+        `stream_mode` is one of "values", "updates", "custom", "tasks", or a list of them (default "updates"); a list
+        makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
+        """
+        shape = shape_of(stream_mode, subgraphs)
+        options.pop("print_mode", None)
+        session = self._session(input, config, context, options, shape)
+        parts = None
+        if shape.live:
+            parts = Parts()
+            nested.go_live(session, parts, subgraphs)
+        outer = session.call.live if session.parent is not None else None
+        for part in drive(session.steps(), parts, _threads(session)):
+            if outer is not None:
+                outer.put(part)
+            if part.mode in shape.modes:
+                yield shape.shown(part)
+        if session.parent is not None:
+            nested.concluded(session)
+
+    async def ainvoke(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] = "values",
+        **options: Any,
+    ) -> Any:
+        """The async form of `invoke`."""
+        if stream_mode != "values":
+            parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
+            return [part async for part in parts]
+        options.pop("print_mode", None)
+        session = self._session(input, config, context, options)
+        live = session.call.live
+        async for part in drive_async(session.steps(), session.saver()):
+            if live is not None:
+                live.put(part)
+        return nested.concluded(session)
+
+    async def astream(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] | None = None,
+        subgraphs: bool = False,
+        **options: Any,
+    ) -> AsyncIterator[Any]:
+        """The async form of `stream`."""
+        shape = shape_of(stream_mode, subgraphs)
+        options.pop("print_mode", None)
+        session = self._session(input, config, context, options, shape)
+        parts = AsyncParts()
+        if shape.live:
+            nested.go_live(session, parts, subgraphs)
+        outer = session.call.live if session.parent is not None else None
+        run = drive_async(session.steps(), session.saver(), parts)
+        try:
+            async for part in run:
+                if outer is not None:
+                    outer.put(part)
+                if part.mode in shape.modes:
+                    yield shape.shown(part)
+        finally:
+            await run.aclose()  # type: ignore[attr-defined]
+        if session.parent is not None:
+            nested.concluded(session)
+
+    # --- the thread's state ---
+
+    def get_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the thread at its newest checkpoint, or at the one that `config` names."""
+        return snapshots.current(self, config, subgraphs=subgraphs)
+
+    def get_state_history(
+        self,
+        config: Mapping[str, Any],
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[StateSnapshot]:
+        """Yield the thread's checkpoints, newest first; each with the record of its step."""
+        return snapshots.history(self, config, filter, before, limit)
+
+    def update_state(
+        self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """Write to the state as if `as_node` had returned `values`; return the config of the new checkpoint.
+
+        Open questions of the present step are withdrawn in the same transaction.
+        """
+        return updates.update(self, config, [[StateUpdate(values, as_node, task_id)]])
+
+    def bulk_update_state(
+        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> dict[str, Any]:
+        """Write several supersteps of updates, a checkpoint each; return the config of the last."""
+        return updates.update(self, config, supersteps, bulk=True)
+
+    async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
+        """The async form of `get_state`."""
+        return await asyncio.to_thread(self.get_state, config, subgraphs=subgraphs)
+
+    async def aget_state_history(self, config: Mapping[str, Any], **options: Any) -> AsyncIterator[StateSnapshot]:
+        """The async form of `get_state_history`."""
+        history = self.get_state_history(config, **options)
+        while (snapshot := await asyncio.to_thread(next, history, None)) is not None:
+            yield snapshot
+
+    async def aupdate_state(
+        self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
+    ) -> dict[str, Any]:
+        """The async form of `update_state`."""
+        return await asyncio.to_thread(self.update_state, config, values, as_node, task_id)
+
+    async def abulk_update_state(
+        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> dict[str, Any]:
+        """The async form of `bulk_update_state`."""
+        return await asyncio.to_thread(self.bulk_update_state, config, supersteps)
+
+    # --- making sessions ---
+
+    def _session(
+        self, input: Any, config: Mapping[str, Any] | None, context: Any, options: dict[str, Any],
+        shape: Shape | None = None,
+    ) -> Session:  # fmt: skip
+        scope = runtimes.current.get()
+        if scope is not None and nested.belongs(self, scope, config):
+            full = merged(scope.config, config)
+        else:
+            scope, full = None, merged(config)
+        limit = full.setdefault("recursion_limit", RECURSION_LIMIT)
+        if not isinstance(limit, int) or limit < 1:
+            raise ConfigError(f"`recursion_limit` is {limit!r}; give a whole number of at least 1")
+        wait = options.pop("wait", True)
+        around = Surroundings(full, self._context(context, scope), self.store, options.pop("control", None))
+        call = Invocation(self.spec, self.registry, input, around)
+        call.recursion_limit, call.step_timeout = limit, self.step_timeout
+        call.modes = frozenset(shape.modes) if shape is not None else frozenset()
+        self._apply(call, options)
+        if scope is not None:
+            return nested.session(self, call, scope)
+        if isinstance(self.checkpointer, BaseCheckpointSaver):
+            call.saver, call.key = self.checkpointer, self.key_of(full)
+            call.checkpoint_id = full.get("configurable", {}).get("checkpoint_id")
+            call.metadata = _metadata(full)
+        elif self.checkpointer is True:
+            raise UsageError(
+                f"Graph {self.name!r} was compiled with checkpointer=True, which is for graphs inside another graph; to "
+                f"run it by itself, compile it with a saver"
+            )
+        return Session(call, wait=wait)
+
+    def _apply(self, call: Invocation, options: dict[str, Any]) -> None:
+        before, after = options.pop("interrupt_before", None), options.pop("interrupt_after", None)
+        call.breakpoints = Breakpoints(
+            self._before if before is None else checked(before, self._nodes, "interrupt_before"),
+            self._after if after is None else checked(after, self._nodes, "interrupt_after"),
+        )
+        call.durability = _choice(options, "durability", ("sync", "async", "exit"), "async")
+        call.on_pending = cast("OnPending", _choice(options, "on_pending", ("refuse", "withdraw"), "refuse"))
+        keys = options.pop("output_keys", None)
+        if keys is not None:
+            call.output_keys(keys)
+        options.pop("debug", None)
+        if options:
+            raise ConfigError(
+                f"Unknown argument {next(iter(options))!r} of invoke() or stream() of graph {self.name!r}"
+            )
+
+    def _context(self, context: Any, scope: runtimes.Scope | None) -> Any:
+        if context is None and scope is not None:
+            return scope.runtime.context
+        schema = self.context_schema
+        if isinstance(context, Mapping) and schema is not None and not _is_typed_dict(schema):
+            return schema(**context)
+        return context
+
+
+def _is_typed_dict(schema: Any) -> bool:
+    return isinstance(schema, type) and issubclass(schema, dict)
+
+
+def _choice(options: dict[str, Any], name: str, allowed: tuple[str, ...], default: str) -> Durability:
+    value = options.pop(name, None)
+    if value is None:
+        value = default
+    if value not in allowed:
+        raise ConfigError(f"`{name}` is {value!r}; give one of {', '.join(map(repr, allowed))}")
+    return cast("Durability", value)
+
+
+def _threads(session: Session) -> int | None:
+    limit = session.call.around.config.get("max_concurrency")
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the user put into the config goes into the metadata of every checkpoint of the run (plain values only)."""
+    given = {**config.get("metadata", {}), **config.get("configurable", {})}
+    return {
+        k: v
+        for k, v in given.items()
+        if k not in RESERVED and not k.startswith("__") and isinstance(v, str | int | float | bool)
+    }

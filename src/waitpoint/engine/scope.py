@@ -1,0 +1,124 @@
+"""What a running task can reach: its journal, config, runtime and writer. Parts are made when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from waitpoint import clock
+from waitpoint.checkpoint.base import JournalRow, QuestionRow
+from waitpoint.errors import NodeError
+from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
+from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What all tasks of one graph run share."""
+
+    config: dict[str, Any]  # the run's config, as given
+    context: Any = None
+    store: Any = None
+    control: RunControl | None = None
+    recorder: Recorder | None = None
+    registry: Any = None
+    emit_custom: Callable[[Any], None] | None = None
+    previous: Any = None
+    live: Any = None  # takes parts while tasks run
+    live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
+
+
+@dataclass(slots=True)
+class TaskScope:
+    """The scope of one task's attempt."""
+
+    run: Any
+    around: Surroundings
+    task: TaskIdentity
+    triggers: tuple[str, ...]
+    step: int
+    attempt: int
+    answers_read_before: int
+    node_metadata: Any = None
+    journal: Journal = field(init=False)
+    started_at: float = field(default_factory=clock.now)
+    tries: int = 1
+    _config: dict[str, Any] | None = None
+    _runtime: Runtime[Any] | None = None
+
+    def begin(self, questions: Any = (), entries: Any = ()) -> None:
+        """Open the journal of the attempt."""
+        self.journal = Journal(self.task, self.attempt, self.around.recorder, questions, entries)
+        self.journal.registry = self.around.registry
+
+    def try_again(self) -> None:
+        """Open the journal of a retry: it sees what this attempt recorded."""
+        before = self.journal
+        before.sealed = True
+        self.attempt += 1
+        self.tries += 1
+        questions: list[QuestionRow] = [a.row for a in before.asked]
+        entries: list[JournalRow] = list(before.entries.values())
+        self._config = self._runtime = None
+        self.begin(questions, entries)
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self.task.node
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The node's own config: the run's, with where it runs."""
+        if self._config is None:
+            given, task = self.around.config, self.task
+            ns = f"{task.ns}|{task.node}:{task.task_id}" if task.ns else f"{task.node}:{task.task_id}"
+            where = {
+                "langgraph_step": self.step,
+                "langgraph_node": task.node,
+                "langgraph_triggers": self.triggers,
+                "langgraph_path": ("__pregel_pull", task.node),
+                "langgraph_checkpoint_ns": ns,
+            }
+            configurable = {**given.get("configurable", {}), "checkpoint_ns": ns}
+            metadata = {**given.get("metadata", {}), **(self.node_metadata or {}), **where}
+            self._config = {**given, "configurable": configurable, "metadata": metadata}
+        return self._config
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        """The node's runtime."""
+        if self._runtime is None:
+            configurable, task, around = self.around.config.get("configurable", {}), self.task, self.around
+            run_id = configurable.get("run_id", self.around.config.get("run_id"))
+            info = ExecutionInfo(
+                thread_id=configurable.get("thread_id"),
+                run_id=None if run_id is None else str(run_id),
+                checkpoint_id=task.checkpoint_id,
+                checkpoint_ns=task.ns,
+                task_id=task.task_id,
+                node_attempt=self.tries,
+                node_first_attempt_time=self.started_at,
+            )
+            self._runtime = Runtime(around.context, around.store, self.writer, around.previous, info, around.control)
+        return self._runtime
+
+    @property
+    def writer(self) -> Callable[[Any], None]:
+        """Emits in stream mode `custom`; does nothing when nobody listens."""
+        return self.around.emit_custom or _silent
+
+    def wanted(self, what: str, error: NodeError | None) -> Any:
+        """The value of an injected parameter."""
+        if what == "error":
+            return error
+        if what == "store":
+            return self.around.store
+        if what == "previous":
+            return self.around.previous
+        return getattr(self, what)
+
+
+def _silent(_: Any) -> None:
+    """Nobody listens to mode `custom`."""

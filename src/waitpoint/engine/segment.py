@@ -1,0 +1,197 @@
+"""One claimed stretch of a thread's life, from a start or an answer to its next rest: what all graphs in it share.
+
+The segment holds the fence. Every commit of the root graph and of graphs nested in its nodes goes through here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from waitpoint import clock, codec
+from waitpoint.checkpoint.base import (
+    BaseCheckpointSaver,
+    CheckpointRow,
+    Commit,
+    EventRow,
+    FenceLost,
+    ItemRow,
+    JournalRow,
+    OutcomeRow,
+    PendingFilter,
+    QuestionRow,
+    Record,
+    Rest,
+    Settle,
+    Settlement,
+    ThreadKey,
+    ThreadRow,
+    Writes,
+)
+from waitpoint.engine.heads import Numbers
+from waitpoint.errors import ConflictError
+from waitpoint.interrupts.journal import TaskIdentity
+from waitpoint.records import Durability
+
+
+class Segment:
+    """A claim on a thread. Safe to use from the threads of its tasks."""
+
+    def __init__(self, saver: BaseCheckpointSaver, thread: ThreadRow, durability: Durability) -> None:
+        self.saver = saver
+        self.key: ThreadKey = thread.key
+        self.fence = thread.fence
+        self.answer_seq = thread.answer_seq
+        self.numbers = Numbers(thread.next_item)
+        self.questions: dict[str, QuestionRow] = {}
+        self.root_checkpoint = thread.head or ""
+        self.saves_steps = durability != "exit"
+        self._unsaved: dict[str, CheckpointRow] = {}  # by namespace, with durability "exit"
+        self._saved: dict[str, str | None] = {}  # by namespace: the last checkpoint that is stored
+        self._items: list[ItemRow] = []
+        self._root_head: str | None = None
+        self._lock = threading.RLock()
+
+    def claim(self, thread: ThreadRow) -> None:
+        """Take the fence of a claim that was just stored."""
+        self.fence, self.answer_seq = thread.fence, thread.answer_seq
+        self.numbers.next = max(self.numbers.next, thread.next_item)
+
+    def save_step(self, row: CheckpointRow, items: Sequence[ItemRow], writes: Writes) -> None:
+        """Store a superstep's checkpoint with the outcomes that made it (visible, not yet durable)."""
+        with self._lock:
+            if row.ns == "":
+                self.root_checkpoint = row.id
+            if self.saves_steps:
+                writes.checkpoints, writes.items = [row], items
+                self._commit(writes, head=row.id if row.ns == "" else None)
+            else:
+                self.keep(row, items)
+
+    def save(self, writes: Writes, items: Sequence[ItemRow] = (), durable: bool = True) -> None:
+        """Store outcomes or questions, after the checkpoints that they rest on."""
+        with self._lock:
+            self._items.extend(items)
+            self._commit_all(writes, durable=durable)
+
+    def rest(self, writes: Writes, items: Sequence[ItemRow], rest: Rest, row: CheckpointRow | None = None) -> None:
+        """Store the end of the stretch; raises `AnswersArrived` if answers came that were not read.
+
+        After a conflict nothing is lost: what was given is kept for the next try, which passes no items again.
+        """
+        with self._lock:
+            self._items.extend(items)
+            if row is not None:
+                self.root_checkpoint = row.id
+                self.keep(row, ())
+            self._commit_all(writes, rest=rest, durable=True)
+
+    def start_child(
+        self, rows: Sequence[CheckpointRow], items: Sequence[ItemRow], outcomes: Sequence[OutcomeRow]
+    ) -> None:
+        """Store the first checkpoints of a graph nested in a task (visible)."""
+        with self._lock:
+            if self.saves_steps:
+                self._commit(Writes(checkpoints=rows, items=items, outcomes=outcomes))
+                return
+            for row in rows:
+                self.keep(row, items)
+                items = ()
+
+    def finish_child(self, ns: str) -> None:
+        """With durability "exit" a finished subgraph leaves no checkpoints behind."""
+        with self._lock:
+            self._unsaved.pop(ns, None)
+
+    def under(self, prefix: str, task_id: str) -> list[QuestionRow]:
+        """The questions of a task and of the graphs nested in it (`prefix` is the task's own namespace)."""
+        return [q for q in self.questions.values() if q.task_id == task_id or within(q.ns, prefix)]
+
+    def reload(self) -> ThreadRow:
+        """Read the answers that came meanwhile. Raises `FenceLost` if the thread was taken over."""
+        loaded = self.saver.load(self.key)
+        if loaded.thread is None or loaded.thread.fence != self.fence:
+            raise FenceLost(taken_over(self.key, loaded.thread), thread=loaded.thread)
+        self.answer_seq = loaded.thread.answer_seq
+        for row in loaded.questions:
+            self.questions[row.id] = row
+        return loaded.thread
+
+    # --- the recorder of journals ---
+
+    def record(self, task: TaskIdentity, row: JournalRow) -> None:
+        """Store a journal entry, durable when this returns."""
+        self.save(Writes(journal=[row]), durable=True)
+
+    def conclude(self, task: TaskIdentity, row: JournalRow) -> bool:
+        """Store the outcome of an execution that is on record, even if this run has lost the thread meanwhile."""
+        if not self.saver.record(Record(self.key, row, clock.now())):
+            return False
+        asked = f"in_doubt:{row.token}"
+        wanted = PendingFilter(thread_id=self.key.thread_id, graph=self.key.graph)
+        for question in self.saver.questions(wanted) if self._is_fenced_off() else ():
+            if question.qkey == asked and question.status == "open":
+                self._withdraw(question.id, "the outcome of the effect arrived")
+        return True
+
+    def _is_fenced_off(self) -> bool:
+        thread = self.saver.thread(self.key)
+        return thread is None or thread.fence != self.fence
+
+    def _withdraw(self, question_id: str, reason: str) -> None:
+        try:
+            self.saver.settle(
+                Settle(self.key, [Settlement(question_id, "withdrawn", clock.now(), by="system", reason=reason)])
+            )
+        except ConflictError:
+            return  # a person settled it first; the answer meets the recorded outcome on replay
+
+    # --- commits ---
+
+    def keep(self, row: CheckpointRow, items: Sequence[ItemRow]) -> None:
+        """Hold a checkpoint back until something durable rests on it."""
+        if row.ns not in self._saved:
+            self._saved[row.ns] = row.parent_id
+        self._unsaved[row.ns] = row
+        self._items.extend(items)
+        if row.ns == "":
+            self._root_head = row.id
+
+    def _commit_all(self, writes: Writes, *, rest: Rest | None = None, durable: bool) -> None:
+        """Commit with the checkpoints that were kept back and all items landing first."""
+        for ns, row in self._unsaved.items():
+            row.parent_id = self._saved.get(ns)
+        full = replace(writes, checkpoints=[*self._unsaved.values(), *writes.checkpoints], items=self._items)
+        self._commit(full, rest=rest, durable=durable)
+        self._saved |= {ns: row.id for ns, row in self._unsaved.items()}
+        self._unsaved, self._items = {}, []
+        for question in writes.questions:
+            self.questions[question.id] = question
+
+    def _commit(
+        self, writes: Writes, *, head: str | None = None, rest: Rest | None = None, durable: bool = False
+    ) -> None:
+        change = Commit(
+            self.key, self.fence, writes, clock.now(), head=head or self._root_head, next_item=self.numbers.next, rest=rest,
+            durable=durable,
+        )  # fmt: skip
+        self.saver.commit(change)
+        self._root_head = None
+
+
+def within(ns: str, prefix: str) -> bool:
+    """Whether a namespace is this one or lies below it (by whole segments; further calls add "|n")."""
+    return ns == prefix or ns.startswith(prefix + "|")
+
+
+def event(kind: str, ref: str = "", **data: Any) -> EventRow:
+    """A line of the thread's record."""
+    return EventRow(kind, clock.now(), ref, codec.dumps(data) if data else b"")
+
+
+def taken_over(key: ThreadKey, thread: ThreadRow | None) -> str:
+    """The text for a run that lost its thread."""
+    who = "was deleted" if thread is None else f"was taken over by another run (fence {thread.fence})"
+    return f"Thread {key.thread_id!r} of graph {key.graph!r} {who} while this run worked on it; nothing more was stored"

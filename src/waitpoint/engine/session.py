@@ -1,0 +1,170 @@
+"""One call of a graph from opening to result: the steps that a driver obeys, and what the caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from waitpoint import clock
+from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
+from waitpoint.engine import answers, opening, owner
+from waitpoint.engine.commands import Emit, Sleep, Steps, Store
+from waitpoint.engine.loop import supersteps
+from waitpoint.engine.opening import Invocation, Opened
+from waitpoint.engine.questions import answerable
+from waitpoint.engine.run import Run
+from waitpoint.engine.segment import Segment
+from waitpoint.errors import NodeFailedError, UnknownInterruptError
+from waitpoint.records import INTERRUPT
+
+POLL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+
+
+@dataclass(slots=True)
+class Parent:
+    """The task in which a nested graph runs."""
+
+    segment: Segment | None
+    ns: str
+    path: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Session:
+    """A call of a graph. `wait` False: if another run has the thread, return at once instead of awaiting its rest."""
+
+    call: Invocation
+    parent: Parent | None = None
+    wait: bool = True
+    run: Run | None = field(default=None)
+
+    def steps(self) -> Steps:
+        """Open and run; afterwards `result` has the outcome."""
+        try:
+            yield from self._steps()
+        finally:
+            if self.call.owner:
+                owner.release(self.call.owner)
+
+    def _steps(self) -> Steps:
+        opened: Opened = yield from self._open()
+        while opened.wait_for is not None and self.wait:
+            opened = yield from self._awaited(opened.wait_for)
+        if opened.run is None:
+            opened = yield from self._look()
+        assert opened.run is not None
+        self.run = opened.run
+        if opened.resting:
+            yield from self._show_rest(opened.run)
+        else:
+            yield from supersteps(opened.run)
+            if opened.answer_later is not None:
+                yield from self._answer_fork(opened.run, *opened.answer_later)
+
+    def result(self) -> Any:
+        """What `invoke` returns: the output, with the open questions if the run waits."""
+        run = self.run
+        assert run is not None
+        shown = run.shown(run.visible())
+        interrupts = run.interrupts()
+        if not interrupts:
+            return shown
+        return {**(shown if isinstance(shown, dict) else {}), INTERRUPT: list(interrupts)}
+
+    def saver(self) -> BaseCheckpointSaver | None:
+        """The saver that this call's transitions go to."""
+        if self.parent is not None:
+            return None if self.parent.segment is None else self.parent.segment.saver
+        return self.call.saver
+
+    def _open(self) -> Any:
+        parent = self.parent
+        if parent is None:
+            return (yield from opening.open_run(self.call))
+        if parent.segment is None:
+            return (yield from opening.open_run(self.call))
+        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path))
+
+    def _show_rest(self, run: Run) -> Steps:
+        interrupts = run.interrupts()
+        shown = run.shown(run.visible())
+        if "values" in run.modes:
+            extra = {INTERRUPT: interrupts} if interrupts else {}
+            yield Emit(run.shown_ns, "values", {**shown, **extra} if isinstance(shown, dict) else extra or shown)
+        if "updates" in run.modes and interrupts:
+            yield Emit(run.shown_ns, "updates", {INTERRUPT: interrupts})
+
+    # --- another run has the thread ---
+
+    def _awaited(self, seen: ThreadRow) -> Any:
+        """Wait, holding no connection, until the thread rests; take over if its owner dies."""
+        saver, key = self._store()
+        polls = 0
+        while True:
+            thread: ThreadRow | None = yield Store(saver.thread, (key,))
+            if thread is None or thread.status != "running":
+                break
+            if owner.is_dead(thread):
+                break
+            yield Sleep(POLL_SECONDS[min(polls, len(POLL_SECONDS) - 1)])
+            polls += 1
+        self.call.input = None
+        self.call.checkpoint_id = None
+        if thread is not None and thread.status in ("ready", "running"):
+            return (yield from opening.open_run(self.call))
+        if thread is not None and thread.status == "failed":
+            raise NodeFailedError(
+                f"Thread {key.thread_id!r} of graph {key.graph!r} failed in the run that took this answer: {thread.error}; "
+                f"mend the cause and continue with invoke(None)",
+                error=thread.error or "",
+            )
+        return Opened()
+
+    def _look(self) -> Any:
+        """The thread's state as it is, without running anything."""
+        saver, key = self._store()
+        loaded: Loaded = yield Store(saver.load, (key,))
+        run = yield from opening.looked(self.call, saver, loaded)
+        return Opened(opening.at_rest(run), resting=True)
+
+    def _store(self) -> tuple[BaseCheckpointSaver, Any]:
+        assert self.call.saver is not None and self.call.key is not None
+        return self.call.saver, self.call.key
+
+    # --- an answer at an old checkpoint ---
+
+    def _answer_fork(self, run: Run, resume: Any, old: Sequence[QuestionRow]) -> Steps:
+        """Give the answer to the question that the fork asked in place of the old one, then go on."""
+        saver, key = self._store()
+        asked: list[QuestionRow] = yield Store(saver.questions, (PendingFilter(key.thread_id, key.graph),))
+        mapped = _moved_to_fork(resume, old, asked)
+        head = run.head.id
+        prepared = yield Store(answers.prepare, (mapped, answerable(asked), saver, key, self.call.registry))
+        row = yield Store(answers.settle, (saver, Settle(key, prepared.settlements, self.call.claim(), head)))
+        won = row.owner == self.call.owner
+        self.call.input, self.call.checkpoint_id = None, None
+        opened: Opened = yield from (opening.answered(self.call, saver, row) if won else opening.open_run(self.call))
+        if opened.run is not None:
+            self.run = opened.run
+            if not opened.resting:
+                yield from supersteps(opened.run)
+
+
+def _moved_to_fork(resume: Any, old: Sequence[QuestionRow], asked: Sequence[QuestionRow]) -> Any:
+    """Read an answer to questions of an old checkpoint as one to the equal questions that a fork asked."""
+    digests = {(q.node, q.digest): q.id for q in asked}
+    if not answers.is_map(resume):
+        equal = [digests[(q.node, q.digest)] for q in old if (q.node, q.digest) in digests]
+        if len(set(equal)) == 1 and len(asked) == 1:
+            return {equal[0]: resume}
+        if len(asked) > 1:
+            return resume  # refused as ambiguous
+        raise UnknownInterruptError(
+            "The checkpoint was run again, and what it asked is not what it had asked before; the answer was not stored",
+            pending_ids=[q.id for q in asked],
+        )
+    by_id = {q.id: q for q in old}
+    return {
+        (digests.get((by_id[k].node, by_id[k].digest), k) if k in by_id else k): v for k, v in resume.items()
+    }  # fmt: skip

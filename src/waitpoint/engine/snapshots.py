@@ -1,0 +1,160 @@
+"""Reading a thread: its present state, one of its checkpoints, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from waitpoint import clock
+from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
+from waitpoint.engine import heads, outcomes
+from waitpoint.engine.declared import Declared
+from waitpoint.engine.heads import Head, ItemReader
+from waitpoint.engine.opening import Invocation, lay_over, prior_of, run_at
+from waitpoint.engine.questions import answerable, interrupt_of
+from waitpoint.engine.run import Run
+from waitpoint.engine.scope import Surroundings
+from waitpoint.engine.segment import Segment, within
+from waitpoint.engine.tasks import Task
+from waitpoint.errors import NotFoundError
+from waitpoint.records import START, CheckpointMetadata, PregelTask, StateSnapshot
+
+
+def current(graph: Declared, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
+    """The thread as it stands, or the record of the checkpoint that the config names."""
+    saver, key = graph.saver_of(config)
+    ns, checkpoint_id = place(config)
+    owner_graph = graph_at(graph, ns)
+    loaded = saver.load(key, ns, checkpoint_id)
+    if loaded.checkpoint is None:
+        if checkpoint_id is not None:
+            raise NotFoundError(
+                f"Unknown checkpoint {checkpoint_id!r} in thread {key.thread_id!r} of graph {key.graph!r}"
+            )
+        return _never_ran(key, ns)
+    if ns and checkpoint_id is None:
+        loaded.questions = _below(saver, key, ns)
+    view = _View(owner_graph, saver, key, loaded, as_record=checkpoint_id is not None)
+    return view.snapshot(subgraphs=subgraphs)
+
+
+def history(
+    graph: Declared, config: Mapping[str, Any], filter: Mapping[str, Any] | None, before: Mapping[str, Any] | None,
+    limit: int | None,
+) -> Iterator[StateSnapshot]:  # fmt: skip
+    """The checkpoints of a namespace, newest first, each as the record of its step."""
+    saver, key = graph.saver_of(config)
+    ns, newest = place(config)
+    owner_graph = graph_at(graph, ns)
+    bound = None if before is None else place(before)[1]
+    shown = 0
+    for row in saver.history(key, ns, before=bound):
+        if limit is not None and shown >= limit:
+            return
+        if newest is not None and row.id > newest:
+            continue
+        view = _View(owner_graph, saver, key, saver.load(key, ns, row.id), as_record=True)
+        snapshot = view.snapshot()
+        if all((snapshot.metadata or {}).get(k) == v for k, v in (filter or {}).items()):
+            shown += 1
+            yield snapshot
+
+
+def place(config: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The namespace and checkpoint id that a config names."""
+    configurable = config.get("configurable", {})
+    return configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id")
+
+
+def graph_at(graph: Declared, ns: str) -> Declared:
+    """The declared graph of a namespace; a graph called by a function is read with its caller's channels."""
+    for part in ns.split("|") if ns else ():
+        node = graph.spec.nodes.get(part.split(":")[0])
+        if node is None or node.call is None or node.call.kind != "graph":
+            continue
+        graph = node.call.fn
+    return graph
+
+
+def _below(saver: BaseCheckpointSaver, key: ThreadKey, ns: str) -> list[Any]:
+    """The open questions of a namespace and of those below it."""
+    return [q for q in saver.load(key).questions if within(q.ns, ns)]
+
+
+def _never_ran(key: ThreadKey, ns: str) -> StateSnapshot:
+    where = {"configurable": {"thread_id": key.thread_id, "checkpoint_ns": ns}}
+    return StateSnapshot({}, (), where, None, None, None, (), ())
+
+
+class _View:
+    """One checkpoint with what its tasks came to. `as_record` shows all tasks and questions of the step."""
+
+    def __init__(
+        self, graph: Declared, saver: BaseCheckpointSaver, key: ThreadKey, loaded: Loaded, *, as_record: bool
+    ) -> None:
+        assert loaded.checkpoint is not None and loaded.thread is not None
+        self.graph, self.saver, self.key, self.loaded, self.as_record = graph, saver, key, loaded, as_record
+        self.head: Head = heads.read(saver, key, loaded.checkpoint, graph.registry)
+        segment = Segment(saver, loaded.thread, "sync")
+        segment.questions = {q.id: q for q in loaded.questions}
+        call = Invocation(graph.spec, graph.registry, None, Surroundings({}), key=key)
+        self.run: Run = run_at(call, self.head, segment)
+        reader = ItemReader(saver, key, graph.registry)
+        lay_over(self.run, self.head, prior_of(loaded.outcomes, reader))
+        self.rows = {row.task_id: row for row in loaded.outcomes}
+        self.reader = reader
+
+    def snapshot(self, *, subgraphs: bool = False) -> StateSnapshot:
+        """The snapshot, as LangGraph shapes it."""
+        run, head = self.run, self.head
+        tasks = tuple(self._task(t, subgraphs=subgraphs) for t in run.tasks)
+        values = head.values if self.as_record else run.visible()
+        due = [t.name for t in run.tasks if self.as_record or t.state != "done"]
+        shown = run.shown(values)
+        metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": {}}  # type: ignore[typeddict-item]
+        metadata.update(head.metadata)  # type: ignore[typeddict-item]
+        parent = None if head.parent_id is None else self._config(head.parent_id)
+        interrupts = tuple(i for t in tasks for i in t.interrupts)
+        return StateSnapshot(
+            shown, tuple(due), self._config(head.id), metadata, clock.iso(head.created_at), parent, tasks, interrupts
+        )
+
+    def _config(self, checkpoint_id: str) -> dict[str, Any]:
+        return {
+            "configurable": {
+                "thread_id": self.key.thread_id,
+                "checkpoint_ns": self.head.ns,
+                "checkpoint_id": checkpoint_id,
+            }
+        }
+
+    def _task(self, task: Task, *, subgraphs: bool) -> PregelTask:
+        run, row = self.run, self.rows.get(task.id)
+        under = run.questions_under(task)
+        wanted = under if self.as_record else answerable(under)
+        interrupts = tuple(interrupt_of(q) for q in sorted(wanted, key=lambda q: (q.asked_at, q.ns, q.seq)))
+        error = None if row is None or row.status != "failed" else outcomes.read_error(row)
+        result = None
+        if task.state == "done":
+            result = outcomes.shown(run.spec, task.result)
+            result = {} if result is None else result
+            interrupts = interrupts if self.as_record else ()
+        elif task.name == START and task.body.result is not None:
+            result = dict(task.body.result.writes)
+        state = self._nested(task, subgraphs=subgraphs)
+        return PregelTask(task.id, task.name, task.due.path, error, interrupts, state, result)
+
+    def _nested(self, task: Task, *, subgraphs: bool) -> Any:
+        """Where the graph inside a task stands: its config, or with `subgraphs` its snapshot."""
+        if task.state == "done" or task.node.call is None or task.node.call.kind != "graph":
+            return None
+        ns = self.run.child_ns(task)
+        config = {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": ns}}
+        if not subgraphs:
+            return config
+        loaded = self.saver.load(self.key, ns)
+        if loaded.checkpoint is None:
+            return config
+        loaded.questions = [q for q in self.loaded.questions if within(q.ns, ns)]
+        view = _View(task.node.call.fn, self.saver, self.key, loaded, as_record=False)
+        return view.snapshot(subgraphs=True)

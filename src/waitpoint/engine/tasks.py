@@ -1,0 +1,455 @@
+"""Running one task: its body, retries, error handler and routers, and what all that comes to.
+
+Written once as a generator of calls; `run_blocking` and `run_async` only differ in how they make them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import sys
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from waitpoint import codec
+from waitpoint import runtime as runtimes
+from waitpoint.checkpoint.base import JournalRow, OutcomeRow, QuestionRow
+from waitpoint.core.apply import Result, apply_writes
+from waitpoint.core.plan import Due
+from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
+from waitpoint.engine.scope import TaskScope
+from waitpoint.errors import (
+    GraphBubbleUp,
+    GraphInterrupt,
+    InvalidUpdateError,
+    NodeError,
+    ParentCommand,
+    ReplayMismatch,
+    SwallowedInterruptError,
+    UsageError,
+)
+from waitpoint.interrupts import site
+from waitpoint.interrupts.journal import Conclusion, Journal
+from waitpoint.records import END, Command, Interrupt, RetryPolicy, Send
+
+
+@dataclass(slots=True)
+class Body:
+    """What the body of a task came to, kept apart from its routers: a body that finished is not run again."""
+
+    result: Result | None = None
+    error: BaseException | None = None  # retries exhausted: the error handler's turn
+
+
+@dataclass(slots=True)
+class Task:
+    """A task of the present superstep, with what earlier attempts left."""
+
+    due: Due
+    node: Node
+    prior: OutcomeRow | None = None
+    questions: Sequence[QuestionRow] = ()
+    entries: Sequence[JournalRow] = ()
+    body: Body = field(default_factory=Body)
+    state: Literal["due", "done", "waiting", "failed"] = "due"
+    result: Result | None = None
+    error: BaseException | str | None = None
+    interrupts: tuple[Interrupt[Any], ...] = ()
+    attempt: int = 0
+    answer_seq: int = 0  # the thread's, when the last attempt read its answers
+    cached: bool = False  # finished in an earlier run
+    outcome: Outcome | None = None  # of the present run, until it is stored
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self.due.id
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.due.name
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an attempt came to. `kind` "parent": a command for the parent graph; "stopped": cancelled or killed."""
+
+    kind: Literal["done", "waiting", "failed", "parent", "stopped"]
+    result: Result | None = None
+    error: BaseException | None = None
+    interrupts: tuple[Interrupt[Any], ...] = ()
+    conclusion: Conclusion = field(default_factory=Conclusion)
+    misfit: tuple[str, BaseException] | None = None
+    body: Body = field(default_factory=Body)
+    attempt: int = 1
+
+
+# --- the calls that the generator asks for ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Do:
+    """Call something of the user's with an input."""
+
+    call: Call
+    input: Any
+    scope: TaskScope
+    error: NodeError | None = None
+
+    def blocking(self) -> Any:
+        """Make the call in this thread."""
+        call = self.call
+        if call.kind != "function":
+            return call.fn.invoke(self.input, self.scope.config)
+        if call.is_async:
+            raise UsageError(
+                f"Node {self.scope.node!r} is an async function, so it cannot run under invoke() or stream(); use "
+                f"ainvoke() or astream()"
+            )
+        value = self._function()
+        if inspect.iscoroutine(value):
+            value.close()
+            raise UsageError(f"Node {self.scope.node!r} returned a coroutine under invoke() or stream(); use ainvoke()")
+        return value
+
+    async def awaiting(self) -> Any:
+        """Make the call from the event loop; plain functions run in a worker thread."""
+        call = self.call
+        if call.kind != "function":
+            return await call.fn.ainvoke(self.input, self.scope.config)
+        if call.is_async:
+            return await self._function()
+        work = asyncio.ensure_future(asyncio.to_thread(self._function))
+        try:
+            value = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if self.scope.journal.sealed:
+                raise
+            await asyncio.wait([work])  # a thread cannot be cancelled: it ends, and what it did is recorded
+            value = work.result()
+        return await value if inspect.isawaitable(value) else value
+
+    def _function(self) -> Any:
+        call = self.call
+        if not call.wants:
+            return call.fn(self.input) if call.takes_input else call.fn()
+        wanted = {name: self.scope.wanted(what, self.error) for name, what in call.wants.items()}
+        return call.fn(self.input, **wanted) if call.takes_input else call.fn(**wanted)
+
+
+@dataclass(slots=True)
+class _Sleep:
+    seconds: float
+
+    def blocking(self) -> None:
+        time.sleep(self.seconds)
+
+    async def awaiting(self) -> None:
+        await asyncio.sleep(self.seconds)
+
+
+_Calls = Generator[_Do | _Sleep, Any, Outcome]
+
+
+@site.boundary
+def run_blocking(calls: _Calls) -> Outcome:
+    """Make the calls in this thread."""
+    reply: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            call = calls.send(reply) if failure is None else calls.throw(failure)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        reply, failure = None, None
+        try:
+            reply = call.blocking()
+        except BaseException as error:  # noqa: BLE001 - the generator decides what each kind means
+            failure = error
+
+
+async def run_async(calls: _Calls) -> Outcome:
+    """Make the calls from the event loop."""
+    reply: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            call = calls.send(reply) if failure is None else calls.throw(failure)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        reply, failure = None, None
+        try:
+            reply = await call.awaiting()
+        except BaseException as error:  # noqa: BLE001 - as above
+            failure = error
+
+
+site.boundary(run_async)
+
+
+def in_context(scope: TaskScope) -> Context:
+    """A copy of the caller's context in which `scope` is current; LangChain's runnables see its config there."""
+    context = copy_context()
+    context.run(runtimes.current.set, scope)
+    if "langchain_core.runnables.config" in sys.modules:
+        from langchain_core.runnables.config import var_child_runnable_config
+
+        context.run(var_child_runnable_config.set, scope.config)  # type: ignore[arg-type]
+    return context
+
+
+# --- the attempt ------------------------------------------------------------------------------------------------------
+
+
+def attempt(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope) -> _Calls:
+    """Run a task to its outcome: body with retries, error handler, then routers."""
+    body = task.body
+    try:
+        if body.result is None:
+            yield from _body(spec, task, values, scope, body)
+        assert body.result is not None
+        result = yield from _routed(spec, task, values, scope, body.result)
+        return _ended(scope, body, result=result)
+    except BaseException as error:  # noqa: BLE001 - every end of a body becomes an outcome, in this one place
+        return _ended(scope, body, error=error)
+
+
+def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, body: Body) -> Any:
+    node = task.node
+    if body.error is None:
+        given = task.due.send.arg if task.due.send is not None else read(node.reader, values)
+        try:
+            body.result = yield from _tried(spec, node, given, scope)
+        except Exception as error:
+            # Recorded before the handler runs: a handler that crashes runs again, the failed body does not.
+            if node.error_handler is None or isinstance(error, GraphBubbleUp) or _is_final(scope.journal, error):
+                raise
+            body.error = error
+    if body.error is not None and body.result is None:
+        assert node.error_handler is not None
+        given = task.due.send.arg if task.due.send is not None else read(node.reader, values)
+        raw = yield _Do(node.error_handler, given, scope, NodeError(node.name, body.error))
+        body.result = collect(spec, node.name, raw)
+
+
+def _tried(spec: GraphSpec, node: Node, given: Any, scope: TaskScope) -> Any:
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            raw = yield _Do(node.call, given, scope)
+            return collect(spec, node.name, raw)
+        except ParentCommand as sent:
+            command = sent.args[0]
+            if command.graph == Command.PARENT:
+                raise
+            return collect(spec, node.name, command)  # a graph inside this node spoke to this graph
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            policy = _policy_for(node.retry, error)
+            if policy is None or tries >= policy.max_attempts or _is_final(scope.journal, error):
+                raise
+            wait = policy.initial_interval * policy.backoff_factor ** (tries - 1)
+            wait = min(wait, policy.max_interval) + (random.uniform(0, 1) if policy.jitter else 0)  # noqa: S311
+            yield _Sleep(wait)
+            scope.try_again()
+
+
+def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolicy | None:
+    for policy in policies:
+        on = policy.retry_on
+        kinds = isinstance(on, type) or isinstance(on, Sequence)
+        if isinstance(error, on if isinstance(on, type) else tuple(on)) if kinds else on(error):  # type: ignore
+            return policy
+    return None
+
+
+def _is_final(journal: Journal, error: BaseException) -> bool:
+    """Errors that trying again cannot mend: a refused answer, a changed program, a swallowed pause."""
+    return journal.misfit is not None or bool(journal.pauses) or isinstance(error, ReplayMismatch)
+
+
+def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, result: Result) -> Any:
+    """Ask the node's routers where to go, on the state with the node's own writes in it."""
+    node = task.node
+    if not node.branches:
+        return result
+    own, _ = apply_writes(spec, values, [result])
+    gotos = list(result.gotos)
+    for branch in node.branches:
+        given = read(branch.reader, own)
+        gotos += destinations(spec, node.name, branch, (yield _Do(branch.call, given, scope)))
+    return Result(result.node, result.writes, gotos)
+
+
+def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: BaseException | None = None) -> Outcome:
+    """Turn the end of a body into an outcome, and seal the attempt."""
+    journal = scope.journal
+    paused = interrupts_of(error)
+    if journal.misfit is not None:
+        error, paused, result = journal.misfit[1], None, None
+    elif journal.pauses and paused is None:
+        error, result = _swallowed(journal, error), None
+    elif paused is not None and not journal.pauses and not paused:
+        journal.pauses.append("")
+    conclusion = journal.conclude(scope.answers_read_before, ended=result is not None or paused is not None)
+    if conclusion.drifted is not None and paused is not None:
+        error, paused = _drifted(journal, conclusion), None
+    outcome = Outcome("done", result, error, paused or (), conclusion, journal.misfit, body, journal.attempt)
+    if paused is not None:
+        outcome.kind, outcome.error = "waiting", None
+    elif isinstance(error, ParentCommand):
+        outcome.kind = "parent"
+    elif error is not None:
+        outcome.kind = "failed" if isinstance(error, Exception) else "stopped"
+    return outcome
+
+
+def interrupts_of(error: BaseException | None) -> tuple[Interrupt[Any], ...] | None:
+    """The questions of a pause, also of a group of nothing but pauses; None if this is no pause."""
+    if isinstance(error, GraphInterrupt):
+        return error.interrupts
+    if isinstance(error, BaseExceptionGroup):
+        found: list[Interrupt[Any]] = []
+        for inner in error.exceptions:
+            part = interrupts_of(inner)
+            if part is None:
+                return None
+            found += part
+        return tuple(found)
+    return None
+
+
+def _swallowed(journal: Journal, error: BaseException | None) -> BaseException:
+    if error is not None and not isinstance(error, Exception):
+        return error
+    place = journal.pauses[-1]
+    after = "returned" if error is None else f"raised {type(error).__name__}"
+    swallowed = SwallowedInterruptError(
+        f"Node {journal.task.node!r} asked a question at {place} and then {after} as if it had not: something between "
+        f"there and the node's end caught the pause; let GraphInterrupt pass (it is no Exception, so `except Exception` "
+        f"never catches it)",
+        node=journal.task.node,
+        site=place,
+    )
+    swallowed.__cause__ = error
+    return swallowed
+
+
+def _drifted(journal: Journal, conclusion: Conclusion) -> ReplayMismatch:
+    asked = conclusion.drifted
+    assert asked is not None
+    paths = tuple(codec.loads(asked.row.extra).get("changed_paths", ()))
+    place = site.text(asked.site)
+    return ReplayMismatch(
+        f"Node {journal.task.node!r} asked something else at {place} after each of the last {asked.drift} answers, so none "
+        f"was used; the payload differs at {', '.join(map(repr, paths)) or 'its whole'}: put step() around what varies, or "
+        f"name it in `ignore`; the last question stays open",
+        node=journal.task.node,
+        site=place,
+        paths=paths,
+    )
+
+
+# --- inputs and outputs -----------------------------------------------------------------------------------------------
+
+
+def read(reader: Reader, values: Mapping[str, Any]) -> Any:
+    """Make a node's input from the values; lists and dicts are fresh, so that changing them changes nothing stored."""
+    if reader.whole:
+        return fresh(values.get("__root__"))
+    given = {key: fresh(values[key]) for key in reader.keys if key in values}
+    return given if reader.make is None else reader.make(given)
+
+
+def fresh(value: Any) -> Any:
+    """A shallow copy of a plain container; anything else as it is."""
+    kind = type(value)
+    return kind(value) if kind is list or kind is dict or kind is set else value
+
+
+def collect(spec: GraphSpec, node: str, raw: Any) -> Result:
+    """Turn what a node returned (update, command, or a list of both) into writes and places to go.
+
+    Raises `ParentCommand` for a command to the parent graph, `InvalidUpdateError` for what no update can be.
+    """
+    result = Result(node)
+    parts = raw if isinstance(raw, list | tuple) and any(isinstance(p, Command) for p in raw) else (raw,)
+    for part in parts:
+        if isinstance(part, Command):
+            if part.graph == Command.PARENT:
+                raise ParentCommand(part)
+            _refuse_resume(node, part)
+            result.gotos += places(spec, node, part.goto)
+            part = part.update  # noqa: PLW2901 - the rest of the loop is about the update
+        if part is not None:
+            result.writes += _identified(spec, _writes(spec, node, part))
+    return result
+
+
+def _refuse_resume(node: str, command: Command[Any]) -> None:
+    if command.has_resume:
+        raise InvalidUpdateError(
+            f"Node {node!r} returned a Command with `resume`: answers come from outside; pass it to invoke() instead"
+        )
+
+
+def _writes(spec: GraphSpec, node: str, update: Any) -> list[tuple[str, Any]]:
+    try:
+        return spec.to_writes(update)
+    except InvalidUpdateError as error:
+        raise InvalidUpdateError(f"Node {node!r}: {error}") from None
+
+
+def _identified(spec: GraphSpec, writes: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Give messages their ids before they are recorded, so that a message is one message for good."""
+    for i, (key, value) in enumerate(writes):
+        channel = spec.channels[key]
+        if channel.prepare is not None:
+            writes[i] = (key, channel.prepare(value))
+    return writes
+
+
+def places(spec: GraphSpec, node: str, goto: Any) -> list[str | Send]:
+    """The places of a `goto`, each checked to exist."""
+    if goto is None:
+        return []
+    found = [goto] if isinstance(goto, str | Send) or hasattr(goto, "value") else list(goto)
+    return [_place(spec, node, p) for p in found]
+
+
+def _place(spec: GraphSpec, node: str, place: Any) -> str | Send:
+    if isinstance(place, Send):
+        name = place.node
+    else:
+        name = place = str(place.value) if hasattr(place, "value") else place
+    if name != END and (name not in spec.nodes or name == "__start__"):
+        known = ", ".join(repr(n) for n in sorted(spec.nodes) if n != "__start__")
+        raise InvalidUpdateError(f"{node!r} went to unknown node {name!r}; the graph has {known}")
+    return place  # type: ignore[no-any-return]
+
+
+def destinations(spec: GraphSpec, node: str, branch: Branch, chosen: Any) -> list[str | Send]:
+    """Where a router's answer leads."""
+    found = list(chosen) if isinstance(chosen, list | tuple | set) else [chosen]
+    if any(p is None for p in found):
+        raise InvalidUpdateError(f"Router {branch.name!r} of node {node!r} returned None; return a node's name or END")
+    mapped = [_mapped(node, branch, p) for p in found]
+    return [_place(spec, f"{node} -> {branch.name}", p) for p in mapped]
+
+
+def _mapped(node: str, branch: Branch, place: Any) -> Any:
+    if branch.ends is None or isinstance(place, Send):
+        return place
+    if place not in branch.ends:
+        known = ", ".join(repr(k) for k in branch.ends)
+        raise InvalidUpdateError(
+            f"Router {branch.name!r} of node {node!r} returned {place!r}; its path map has {known}"
+        )
+    return branch.ends[place]

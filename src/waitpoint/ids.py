@@ -1,0 +1,58 @@
+"""Stable ids: checkpoints sort by time, tasks and questions are named by what they are.
+
+Checkpoint ids are UUID version 7 texts (RFC 9562): 48 bits of milliseconds, then a 74-bit counter seeded at random, so
+that ids made by one process grow strictly. Task and question ids are 32 lower-case hex digits of SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+
+from waitpoint import clock
+
+ID_FORM = re.compile(r"[0-9a-f]{32}\Z")
+
+_LOW = (1 << 62) - 1
+
+_lock = threading.Lock()
+_last = 0
+
+
+def checkpoint_id(after: str | None = None) -> str:
+    """Return a new id that sorts after all ids this process made, and after `after`."""
+    global _last  # noqa: PLW0603 - the counter that makes ids grow
+    with _lock:
+        fresh = int(clock.now() * 1000) << 74 | int.from_bytes(os.urandom(9))
+        floor = _last if after is None else max(_last, _number(after))
+        _last = fresh if fresh > floor else floor + 1
+        n = _last
+    millis, a, b = n >> 74, (n >> 62) & 0xFFF, n & _LOW
+    text = f"{(millis << 80) | (0x7 << 76) | (a << 64) | (0b10 << 62) | b:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _number(text: str) -> int:
+    """The counter inside an id; 0 for ids of another form, which then set no floor."""
+    try:
+        n = int(text.replace("-", ""), 16)
+    except ValueError:
+        return 0
+    return (n >> 80) << 74 | ((n >> 64) & 0xFFF) << 62 | n & _LOW
+
+
+def hashed(*parts: str | int) -> str:
+    """Return the 32-digit id of these parts; parts are length-prefixed, so no two lists collide."""
+    h = hashlib.sha256()
+    for part in parts:
+        data = str(part).encode("utf-8", "surrogatepass")
+        h.update(b"%d:" % len(data))
+        h.update(data)
+    return h.hexdigest()[:32]
+
+
+def is_id(text: object) -> bool:
+    """Whether this has the form of a question id."""
+    return isinstance(text, str) and ID_FORM.match(text) is not None

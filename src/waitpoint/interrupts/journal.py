@@ -1,0 +1,285 @@
+"""The journal of one attempt of a task: what earlier attempts asked and did, and what this one adds.
+
+`interrupt()` and `step()` find the journal of the running task here. The engine makes it, seals it when the attempt ends
+and stores what it collected.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from waitpoint import canonical, clock, codec, ids, runtime
+from waitpoint.checkpoint.base import JournalRow, QuestionRow, ThreadKey
+from waitpoint.codec import Registry
+from waitpoint.errors import (
+    CheckpointerRequiredError,
+    GraphInterrupt,
+    PayloadError,
+    QuestionWithdrawn,
+    SealedAttemptError,
+)
+from waitpoint.interrupts import site as sites
+from waitpoint.records import Interrupt
+
+DRIFTS_ALLOWED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIdentity:
+    """Which task of which checkpoint this is. `path` is the chain of node names from the root graph to it."""
+
+    key: ThreadKey
+    ns: str
+    checkpoint_id: str
+    root_checkpoint: str
+    task_id: str
+    node: str
+    path: tuple[str, ...]
+
+
+class Recorder(Protocol):
+    """What the engine lets a journal store while the task runs. Both calls are durable when they return."""
+
+    def record(self, task: TaskIdentity, row: JournalRow) -> None:
+        """Store an entry under the run's fence, and the task's base checkpoint before it if that is not stored yet."""
+
+    def conclude(self, task: TaskIdentity, row: JournalRow) -> bool:
+        """Store the outcome of the execution named by the row's token; False if that execution no longer counts."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """A question in this attempt's eyes. `used`: reached in this attempt. `taken`: its answer was given to the body."""
+
+    row: QuestionRow
+    site: sites.Site
+    match: str
+    drift: int = 0
+    new: bool = False
+    used: bool = False
+    taken: bool = False
+
+    @classmethod
+    def of(cls, row: QuestionRow) -> Asked:
+        """Decode a stored question."""
+        extra = codec.loads(row.extra)
+        frames = tuple(sites.Frame(*frame) for frame in codec.loads(row.site))
+        return cls(row, frames, extra.get("match", row.digest), extra.get("drift", 0))
+
+
+@dataclass(slots=True)
+class Conclusion:
+    """What an attempt's end adds to the record, and what it says of the questions that were there."""
+
+    asked: list[QuestionRow] = field(default_factory=list)
+    open: list[QuestionRow] = field(default_factory=list)  # reached and not answered, new ones too
+    unreached: list[QuestionRow] = field(default_factory=list)  # open before, not asked again
+    taken: list[QuestionRow] = field(default_factory=list)
+    last_effect: float = -1  # journal position of the last effect, to tell which answers can still be replaced
+    drifted: Asked | None = None
+    entries: list[JournalRow] = field(default_factory=list)  # exceptions that the body went on after
+
+
+@dataclass(slots=True)
+class Question:
+    """One call of `interrupt()`: payload, where, and how it may be recognised."""
+
+    payload: Any
+    key: str | None
+    ignore: tuple[str, ...]
+    schema: dict[str, Any] | None
+
+
+class Journal:
+    """The record of one attempt. Safe to use from several threads of that attempt."""
+
+    def __init__(
+        self,
+        task: TaskIdentity,
+        attempt: int,
+        recorder: Recorder | None,
+        questions: Sequence[QuestionRow] = (),
+        entries: Sequence[JournalRow] = (),
+    ) -> None:
+        self.task = task
+        self.attempt = attempt
+        self.recorder = recorder
+        self.registry: Registry | None = None
+        self.pauses: list[str] = []  # where a pause was raised in this attempt, for the swallow check
+        self.misfit: tuple[str, BaseException] | None = None  # a question whose answer its class refused, and how
+        self.sealed = False
+        self._rows = questions
+        self._asked: list[Asked] | None = None
+        self.entries = {row.seq: row for row in entries}
+        self.lock = threading.RLock()
+        self.children = 0
+        self.calls: dict[str, int] = {}  # how often each function was stepped in this attempt
+        self.matched: set[int] = set()  # entries that a step of this attempt was answered from
+
+    # --- questions ---
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The task's questions, decoded when first needed."""
+        if self._asked is None:
+            self._asked = [Asked.of(row) for row in self._rows]
+        return self._asked
+
+    def next_seq(self) -> int:
+        """The position of the next entry; questions and other entries share one count."""
+        last = max(self.entries, default=-1)
+        return max([last, *(a.row.seq for a in self.asked)], default=-1) + 1
+
+    def ask(self, question: Question) -> Asked:
+        """Find the stored question that this call is, or record a new one.
+
+        Raises `GraphInterrupt` while it is open, `QuestionWithdrawn` if it was withdrawn.
+        """
+        site = sites.here()
+        digest = canonical.digest(question.payload)
+        match = canonical.digest(question.payload, ignore=question.ignore) if question.ignore else digest
+        with self.lock:
+            self.check_open("ask a question")
+            found = self._find(site, match, question.key)
+            if found is None:
+                found = self._new(question, site, digest, match)
+            found.used = True
+        row = found.row
+        if row.status == "open":
+            raise self.pause([_interrupt(row, question)], sites.text(site))
+        found.taken = True
+        if row.status == "withdrawn":
+            raise QuestionWithdrawn(
+                f"The question {row.id!r} was withdrawn: {row.reason or 'no reason given'}; catch QuestionWithdrawn in "
+                f"node {self.task.node!r} to go on without an answer",
+                interrupt_id=row.id,
+                reason=row.reason or "",
+            )
+        return found
+
+    def pause(self, interrupts: list[Interrupt[Any]], place: str) -> GraphInterrupt:
+        """Note that the body is being stopped here, and make the exception that stops it."""
+        self.pauses.append(place)
+        return GraphInterrupt(interrupts)
+
+    def check_open(self, what: str) -> None:
+        """Refuse to ask or act for an attempt that has ended."""
+        if self.sealed:
+            raise SealedAttemptError(
+                f"Cannot {what} in node {self.task.node!r}: its attempt has ended, and this coroutine or thread outlived "
+                f"it; await or join it inside the node"
+            )
+
+    def _find(self, site: sites.Site, match: str, key: str | None) -> Asked | None:
+        equal = [a for a in self.asked if not a.used and a.match == match and a.row.qkey == key]
+        for candidate in equal:
+            if sites.same(candidate.site, site):
+                return candidate
+        return next((a for a in equal if sites.is_stale(a.site)), None)
+
+    def _new(self, question: Question, site: sites.Site, digest: str, match: str) -> Asked:
+        task = self.task
+        for other in self.asked:
+            if other.used and other.row.status == "open" and other.match == match and other.row.qkey == question.key:
+                raise PayloadError(
+                    f"Node {task.node!r} asks the same question twice at once: a reviewer could not tell the two apart; "
+                    f"give each a `key`, or say in the payload what it is about"
+                )
+        seq = self.next_seq()
+        extra = {"path": list(task.path), "match": match} if match != digest else {"path": list(task.path)}
+        row = QuestionRow(
+            id=ids.hashed("question", task.task_id, seq, digest),
+            key=task.key,
+            ns=task.ns,
+            checkpoint_id=task.checkpoint_id,
+            root_checkpoint=task.root_checkpoint,
+            task_id=task.task_id,
+            seq=seq,
+            node=task.node,
+            value=codec.dumps(question.payload),
+            schema=None if question.schema is None else codec.dumps(question.schema),
+            digest=digest,
+            qkey=question.key,
+            site=codec.dumps([list(frame) for frame in site]),
+            extra=codec.dumps(extra),
+            asked_at=clock.now(),
+        )
+        asked = Asked(row, site, match, new=True)
+        self.asked.append(asked)
+        return asked
+
+    # --- the end of the attempt ---
+
+    def conclude(self, answers_read_before: int, *, ended: bool) -> Conclusion:
+        """Seal the attempt and say what it changes.
+
+        `answers_read_before` is the thread's `answer_seq` at the attempt before this one; answers given since and not
+        taken, at the site of a new question, are drift. `ended`: the body returned or paused, rather than failed.
+        """
+        end = Conclusion(last_effect=self._last_effect())
+        with self.lock:
+            self.sealed = True
+            if ended:
+                end.entries = [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
+            if self._asked is None and not self._rows:
+                return end
+            for a in self.asked:
+                if a.new:
+                    end.asked.append(self._marked_if_drifted(a, answers_read_before, end))
+                if a.row.status == "open":
+                    if a.used:
+                        end.open.append(a.row)
+                    elif ended:
+                        end.unreached.append(a.row)
+                elif a.taken:
+                    end.taken.append(a.row)
+        return end
+
+    def _last_effect(self) -> float:
+        if self.children:
+            return float("inf")  # what a child graph did may lie after any answer
+        return max((r.seq for r in self.entries.values() if r.state != "not_happened"), default=-1)
+
+    def _is_fresh_exception(self, row: JournalRow) -> bool:
+        return row.state == "raised" and row.attempt == self.attempt
+
+    def _marked_if_drifted(self, new: Asked, answers_read_before: int, end: Conclusion) -> QuestionRow:
+        for old in self.asked:
+            unused = old.row.status == "answered" and not old.used and (old.row.settle_seq or 0) > answers_read_before
+            if unused and sites.same(old.site, new.site):
+                new.drift = old.drift + 1
+                paths = canonical.diff_paths(codec.loads(old.row.value), codec.loads(new.row.value))
+                extra = codec.loads(new.row.extra)
+                extra |= {"supersedes": old.row.id, "changed_paths": list(paths), "drift": new.drift}
+                new.row.extra = codec.dumps(extra)
+                if new.drift >= DRIFTS_ALLOWED:
+                    end.drifted = new
+                break
+        return new.row
+
+
+def _gone_on(row: JournalRow) -> JournalRow:
+    return replace(row, body=codec.dumps(codec.loads(row.body) | {"went_on": True}))
+
+
+def _interrupt(row: QuestionRow, question: Question) -> Interrupt[Any]:
+    return Interrupt(question.payload, row.id, response_schema=question.schema)
+
+
+def running(what: str, *, recorded: bool = True) -> Journal:
+    """Return the journal of the task that runs here, for `what` (named in the error).
+
+    Raises:
+        OutsideGraphError: no node is running here.
+        CheckpointerRequiredError: `recorded`, and the graph has no checkpointer.
+    """
+    journal: Journal = runtime.scope(what).journal
+    if recorded and journal.recorder is None:
+        raise CheckpointerRequiredError(
+            f"Called {what} in node {journal.task.node!r} of a graph without a checkpointer, so nobody could ever answer; "
+            f"compile the graph with one, for instance compile(checkpointer=InMemorySaver())"
+        )
+    return journal

@@ -1,0 +1,90 @@
+"""What a running node can reach: its context, store, writer and where it runs.
+
+The engine puts a `Scope` into `current` around each node; `get_runtime()` and the functions of `waitpoint.config` read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from waitpoint.errors import OutsideGraphError
+
+ContextT = TypeVar("ContextT")
+StreamWriter = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionInfo:
+    """Where a node runs. `node_attempt` counts from 1; `node_first_attempt_time` is UTC seconds."""
+
+    thread_id: str | None = None
+    run_id: str | None = None
+    checkpoint_id: str | None = None
+    checkpoint_ns: str = ""
+    task_id: str | None = None
+    node_attempt: int = 1
+    node_first_attempt_time: float | None = None
+
+
+class RunControl:
+    """A handle on a run from outside it: ask it to stop at the next step boundary."""
+
+    def __init__(self) -> None:
+        self.drain_reason: str | None = None
+
+    def request_drain(self, reason: str = "shutdown") -> None:
+        """Let the running step finish, then stop; the run can be continued."""
+        self.drain_reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(Generic[ContextT]):
+    """What is injected into a node's `runtime` parameter."""
+
+    context: ContextT = None  # type: ignore[assignment]
+    store: Any = None
+    stream_writer: StreamWriter = field(default=lambda _: None)
+    previous: Any = None
+    execution_info: ExecutionInfo = field(default_factory=ExecutionInfo)
+    control: RunControl | None = None
+
+
+class Scope(Protocol):
+    """The engine's view of a running task; each part is made when first asked for."""
+
+    journal: Any
+    run: Any
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The node's own config."""
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        """The node's runtime."""
+
+    @property
+    def writer(self) -> StreamWriter:
+        """Emits in stream mode `custom`."""
+
+
+current: ContextVar[Scope | None] = ContextVar("waitpoint_scope", default=None)
+
+
+def scope(what: str) -> Scope:
+    """Return the scope of the node that runs here, for `what`. Raises `OutsideGraphError` outside of one."""
+    found = current.get()
+    if found is None:
+        raise OutsideGraphError(
+            f"Called {what} outside of a graph: it works inside a node, tool or task that a graph runs; on your own "
+            f"threads run the call in a copy of the node's context (contextvars.copy_context)"
+        )
+    return found
+
+
+def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[ContextT]:
+    """Return the runtime of the node that runs here."""
+    return scope("get_runtime()").runtime

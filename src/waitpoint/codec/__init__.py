@@ -1,7 +1,7 @@
 """Values and bytes: what is stored comes back equal, of the same type, and never names code to run."""
 
 from waitpoint.codec.arguments import args_digest
-from waitpoint.codec.models import is_model
+from waitpoint.codec.kinds import is_model
 from waitpoint.codec.natives import Kind
 from waitpoint.codec.paths import path_of
 from waitpoint.codec.registry import PROCESS, Registry, register, register_builtin

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import ormsgpack
 
-from waitpoint.codec import models, natives
-from waitpoint.codec.classes import is_namedtuple
+from waitpoint.codec import natives
 from waitpoint.codec.hooks import OPTIONS
+from waitpoint.codec.kinds import is_model, is_namedtuple
 from waitpoint.codec.registry import PROCESS, Registry
 from waitpoint.codec.unknown import UnknownValue
 
@@ -85,7 +85,7 @@ class _Digester:
             return _ext(_MAP, sorted([_pack(self.form(key)), _pack(self.form(item))] for key, item in value.items()))
         if isinstance(value, UnknownValue):
             return _ext(_OBJECT, [value.tag, value.payload])
-        if models.is_model(cls):
+        if is_model(cls):
             return self._fields(cls, {**value.__dict__, **(value.__pydantic_extra__ or {})})
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._fields(cls, {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)})

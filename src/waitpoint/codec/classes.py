@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final, is_typeddict
 
 from waitpoint.codec import models
+from waitpoint.codec.kinds import is_model, is_namedtuple
 from waitpoint.codec.natives import BUILTIN_EXCEPTIONS, Encoder, Kind
 from waitpoint.codec.unknown import UnknownValue
 from waitpoint.errors import UsageError
@@ -40,7 +41,7 @@ def form_of(cls: type, tag: str) -> Form:
         return _enum(cls, tag)
     if dataclasses.is_dataclass(cls):
         return _dataclass(cls, tag)
-    if models.is_model(cls):
+    if is_model(cls):
         return Form(*models.functions(cls, tag))
     if is_namedtuple(cls):
         return _namedtuple(cls, tag)
@@ -57,11 +58,6 @@ def form_of(cls: type, tag: str) -> Form:
             "needed to make it again instead"
         )
     return _plain(cls, tag)
-
-
-def is_namedtuple(cls: type) -> bool:
-    """Whether the class was made by `NamedTuple` or `namedtuple`."""
-    return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
 def is_made_of_fields(cls: type) -> bool:
@@ -85,7 +81,9 @@ def _extras(value: Any, known: Collection[str]) -> dict[str, Any]:
     return {
         name: item
         for name, item in getattr(value, "__dict__", {}).items()
-        if name not in known and not isinstance(getattr(type(value), name, None), functools.cached_property)
+        if name not in known
+        and name != "__orig_class__"  # typing notes there how a generic class was called
+        and not isinstance(getattr(type(value), name, None), functools.cached_property)
     }
 
 

@@ -81,17 +81,19 @@ def _members(value: Any, path: str) -> list[tuple[str, Any]]:
 def _why(value: Any) -> str:
     cls = type(value)
     name = _full_name(cls)
-    if isinstance(value, _CODE) or inspect.isawaitable(value) or not is_made_of_fields(cls):
-        base = next((b for b in cls.__mro__[1:] if b in _LEAVES or b in {dict, list, tuple, set, frozenset}), None)
-        if base is None:
-            what = f"{value.__qualname__!r}, a {name}" if isinstance(value, (type, types.FunctionType)) else repr(name)
-            return (
-                f"{what}, is a live object that no other process can have - keep it outside the state (a global, the "
-                "runtime context), and store what is needed to find it again"
-            )
+    base = next((b for b in cls.__mro__[1:] if b in _LEAVES or b in {dict, list, tuple, set, frozenset}), None)
+    if base is not None:
         return (
             f"its type {name!r} is derived from {base.__name__!r} and would not come back as itself - {_cure(cls)}, "
             f"or convert it to {base.__name__!r}"
+        )
+    if hasattr(cls, "tolist"):  # arrays and their scalars
+        return f"no field of its type {name!r} holds its data - convert it with `.tolist()` or to bytes"
+    if isinstance(value, _CODE) or inspect.isawaitable(value) or not is_made_of_fields(cls):
+        what = f"{value.__qualname__!r}, a {name}," if isinstance(value, (type, types.FunctionType)) else repr(name)
+        return (
+            f"{what} is a live object that no other process can have - keep it outside the state (a global, the "
+            "runtime context), and store what is needed to find it again"
         )
     return f"a fresh process would not know its type {name!r} - {_cure(cls)}"
 

@@ -19,12 +19,6 @@ _NEW = object.__new__
 _SET = object.__setattr__
 
 
-def is_model(cls: type) -> bool:
-    """Whether the class is a pydantic model."""
-    pydantic = sys.modules.get("pydantic.main")
-    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
-
-
 def functions(cls: Any, tag: str, *, lean: bool = False) -> tuple[Encoder, Callable[[list[Any], bytes], Any]]:
     """Return how instances are taken apart and put together.
 

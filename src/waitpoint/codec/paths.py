@@ -61,7 +61,7 @@ def _attributes(value: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(cls):
         slots += [f.name for f in dataclasses.fields(cls)]
     found = {name: getattr(value, name) for name in slots if not name.startswith("__") and hasattr(value, name)}
-    found |= getattr(value, "__dict__", {})
+    found |= {name: item for name, item in getattr(value, "__dict__", {}).items() if name != "__orig_class__"}
     for name in ("__pydantic_extra__", "__pydantic_private__"):
         found |= getattr(value, name, None) or {}
     return found

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, is_typeddict
 
-from waitpoint.codec import messages, models
-from waitpoint.codec.classes import is_namedtuple
+from waitpoint.codec import messages
+from waitpoint.codec.kinds import is_model, is_namedtuple
 
 
 def classes_of(schemas: Iterable[Any]) -> list[type]:
@@ -48,7 +48,7 @@ def _is_stored_by_fields(cls: type) -> bool:
         return False
     return (
         dataclasses.is_dataclass(cls)
-        or models.is_model(cls)
+        or is_model(cls)
         or is_namedtuple(cls)
         or (issubclass(cls, (Enum, BaseException)) and cls is not Enum)
     )
@@ -86,7 +86,7 @@ def _inside(item: Any, names: dict[str, Any]) -> Iterator[Any]:
 
 def _hints(item: Any, names: dict[str, Any]) -> Iterator[Any]:
     """Yield the annotations of a class or function; one that cannot be resolved is left out."""
-    if isinstance(item, type) and models.is_model(item):
+    if isinstance(item, type) and is_model(item):
         yield from (field.annotation for field in item.model_fields.values())  # type: ignore[attr-defined]
         yield from getattr(item, "__pydantic_generic_metadata__", {}).get("args", ())
         yield from _resolved(item, {k: v for k, v in _own(item).items() if k not in item.model_fields}, names)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import ormsgpack
 
-from waitpoint.codec import builtin, messages, natives
+from waitpoint.codec import builtin, foreign, messages, natives
 from waitpoint.codec.classes import Form, Reader, form_of
 from waitpoint.codec.hooks import Packer, Unpacker
 from waitpoint.codec.natives import Encoder, Kind
@@ -106,8 +106,8 @@ class Registry:
         elif cls.__module__.startswith(messages.MODULE):
             form = messages.forms()[0].get(cls)
             encoder = form.encode if form else None
-        elif cls.__name__ == "TzInfo" and cls.__module__.startswith("pydantic_core."):
-            encoder = natives.fixed_offset
+        else:
+            encoder = foreign.encoder_of(cls)
         if encoder is not None:
             self._encoders[cls] = encoder
         return encoder
@@ -138,6 +138,8 @@ class Registry:
         if reader is None and tag.startswith(messages.PREFIX):
             form = messages.forms()[1].get(tag)
             reader = form.read if form else None
+        if reader is None and tag == foreign.TAG:
+            reader = foreign.URL.read
         return reader or self._main_reader(tag)
 
     def _main_reader(self, tag: str) -> Reader | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date, time, timedelta
+from enum import Enum
 from typing import Any
 
 import ormsgpack
 
 from waitpoint.codec.hooks import Unpacker
+from waitpoint.codec.kinds import is_model
 from waitpoint.codec.natives import is_sequence
 from waitpoint.codec.paths import members
 
@@ -54,6 +56,12 @@ def to_json(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, UnknownValue):
         return value.to_json()
+    if isinstance(value, Enum):
+        return to_json(value.value)
+    if is_model(type(value)):
+        return to_json(value.__dict__)
+    if is_dataclass(value):
+        return to_json({f.name: getattr(value, f.name, None) for f in fields(value)})
     if isinstance(value, Mapping):
         return {key if isinstance(key, str) else str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (bytes, bytearray)):

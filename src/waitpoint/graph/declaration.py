@@ -12,7 +12,7 @@ from waitpoint.graph.schema import Schema, is_same_channel, named, read_schema
 from waitpoint.records import RetryPolicy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class StateNodeSpec:
     """A declared node. `ends` are the destinations it may name in a `Command`, a mapping gives them labels."""
 
@@ -27,7 +27,7 @@ class StateNodeSpec:
     timeout: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class BranchSpec:
     """A declared router. `ends` maps its results to node names; None: it returns names."""
 
@@ -36,7 +36,7 @@ class BranchSpec:
     input_schema: Any | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class NodeDefaults:
     """What nodes without their own get at `compile()`."""
 
@@ -46,7 +46,7 @@ class NodeDefaults:
     timeout: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Declaration:
     """Nodes, edges and schemas as declared; sets that keep their order are dicts with None."""
 

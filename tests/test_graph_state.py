@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from waitpoint.core.spec import Join
-from waitpoint.errors import GraphValidationError
+from waitpoint.errors import GraphValidationError, UsageError
 from waitpoint.graph import END, START, MessagesState, StateGraph
 from waitpoint.graph.managed import RemainingSteps
 from waitpoint.records import Command, RetryPolicy, Send
@@ -474,5 +474,5 @@ def test_a_compiled_graph_remembers_its_builder() -> None:
 
 @pytest.mark.parametrize("saver", ["memory", object(), 1])
 def test_what_is_no_saver_is_refused(saver: Any) -> None:
-    with pytest.raises(GraphValidationError, match="Invalid checkpointer"):
+    with pytest.raises(UsageError, match="`checkpointer` is a"):
         two().compile(checkpointer=saver)

@@ -105,7 +105,6 @@ def test_a_node_that_nothing_leads_to_is_allowed() -> None:
 def test_a_breakpoint_at_an_unknown_node_is_refused_with_a_suggestion(argument: str) -> None:
     text = refusal(graph(), **{argument: ["answer", "serach"]})
     assert "Interrupt node `serach` not found" in text
-    assert argument in text
     assert "did you mean 'search'?" in text
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
-
-from waitpoint.errors import GraphValidationError
 
 
 def node_name(given: Any) -> Any:
@@ -25,23 +23,3 @@ def suggestion(name: object, known: Iterable[object]) -> str:
         return "; there are none yet"
     listed = ", ".join(f"'{n}'" for n in names[:10])
     return f"; known: {listed}{', ...' if len(names) > 10 else ''}"
-
-
-def breakpoints(given: Any, nodes: Collection[str], argument: str) -> tuple[str, ...] | str:
-    """Return the nodes that `interrupt_before` or `interrupt_after` (`argument`) names, or "*" for all.
-
-    Raises:
-        GraphValidationError: a name is unknown.
-    """
-    if given is None:
-        return ()
-    if isinstance(given, str) and given == "*":
-        return "*"
-    names = tuple(node_name(g) for g in ((given,) if isinstance(given, str) else given))
-    for name in names:
-        if name not in nodes:
-            raise GraphValidationError(
-                f"Interrupt node `{name}` not found - {argument} names it, but the graph has no such node"
-                f"{suggestion(name, nodes)}"
-            )
-    return names

@@ -301,21 +301,16 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Raises:
             GraphValidationError: the graph cannot work; the text names the node and says the cure.
         """
-        if not isinstance(checkpointer, Checkpointer):
-            raise GraphValidationError(
-                f"Invalid checkpointer provided: a {type(checkpointer).__name__} - it is a saver (for example "
-                f"InMemorySaver()), True, False or None; pass one of these"
-            )
-        self.validate()
-        nodes = self.declared.nodes
+        before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
+        self.validate([name for given in (before, after) if given != "*" for name in given])
         return CompiledStateGraph(
             self,
             build(self.declared, name or "LangGraph"),
             checkpointer=checkpointer,
             store=store,
             cache=cache,
-            interrupt_before=names.breakpoints(interrupt_before, nodes, "interrupt_before"),
-            interrupt_after=names.breakpoints(interrupt_after, nodes, "interrupt_after"),
+            interrupt_before=before,
+            interrupt_after=after,
             debug=debug,
             context_schema=self.declared.context_schema,
         )
@@ -377,6 +372,13 @@ class CompiledStateGraph(Runner, Generic[StateT, ContextT, InputT, OutputT]):
 
     def _schema(self, declared: Any) -> Any:
         return self.builder.declared.schemas[declared]
+
+
+def _breakpoints(given: str | Sequence[str] | None) -> Sequence[str]:
+    """Return the names of static breakpoints; "*" stays as it is."""
+    if isinstance(given, str) and given == "*":
+        return given
+    return [names.node_name(name) for name in ([given] if isinstance(given, str) else given or ())]
 
 
 def _retries(given: Retry | None) -> tuple[RetryPolicy, ...] | None:

@@ -16,7 +16,7 @@ def now() -> float:
 
 
 def iso(at: float) -> str:
-    """An ISO 8601 text (UTC, microseconds) for a time in seconds."""
+    """Return an ISO 8601 text (UTC, microseconds) for a time in seconds."""
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 

@@ -35,7 +35,7 @@ def checkpoint_id(after: str | None = None) -> str:
 
 
 def _number(text: str) -> int:
-    """The counter inside an id; 0 for ids of another form, which then set no floor."""
+    """Return the counter inside an id; 0 for ids of another form, which then set no floor."""
     try:
         n = int(text.replace("-", ""), 16)
     except ValueError:

@@ -85,6 +85,6 @@ def scope(what: str) -> Scope:
     return found
 
 
-def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[ContextT]:
+def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[ContextT]:  # noqa: ARG001 - it types the result
     """Return the runtime of the node that runs here."""
     return scope("get_runtime()").runtime

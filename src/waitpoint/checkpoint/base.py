@@ -415,7 +415,7 @@ class BaseCheckpointSaver(ABC):
         """
         return [as_question(row) for row in self.questions(wanted or PendingFilter(**filters))]
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - not every saver holds something
         """Release what the store holds; it cannot be used afterwards."""
 
 

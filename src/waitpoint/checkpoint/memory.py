@@ -138,9 +138,9 @@ class InMemorySaver(BaseCheckpointSaver):
             fresh = self._fresh(thread, change.key, change.writes)
             rules.after_settle(row, change)
             thread.row = row
-            for settlement in change.settlements:
-                self._settle_one(self._questions[settlement.id], settlement, row.answer_seq)
             self._write(thread, fresh, change.writes, row.updated_at)
+            for settlement in change.settlements:  # last, so that no row of `writes` changes them
+                self._settle_one(self._questions[settlement.id], settlement, row.answer_seq)
             return _copy(row)
 
     def record(self, change: Record) -> bool:

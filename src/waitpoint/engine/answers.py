@@ -117,7 +117,7 @@ def refusal(
     wrong: Sequence[Any], known: Mapping[str, QuestionRow], pending: Sequence[str], key: ThreadKey | None,
     thread: ThreadRow | None,
 ) -> UnknownInterruptError:  # fmt: skip
-    """The error for answers to questions that cannot be answered; it names the first."""
+    """Return the error for answers to questions that cannot be answered; it names the first."""
     first = next((k for k in wrong if k in known and known[k].status == "answered"), wrong[0])
     row = known.get(first)
     lead = f"Unknown or already-consumed interrupt: {first}"

@@ -43,14 +43,14 @@ class Declared:
         self._after = checked(interrupt_after, self._nodes, "interrupt_after")
 
     def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
-        """The saver and thread that a config speaks of. Raises where there is none."""
+        """Return the saver and thread that a config speaks of. Raises where there is none."""
         saver = self.saver()
         if saver is None:
             raise UsageError(f"Graph {self.name!r} has no checkpointer, so it keeps no state; compile it with one")
         return saver, self.key_of(config)
 
     def key_of(self, config: Mapping[str, Any]) -> ThreadKey:
-        """The thread of this graph that a config names. Raises `ConfigError` where it names none."""
+        """Return the thread of this graph that a config names. Raises `ConfigError` where it names none."""
         thread_id = text_id(config.get("configurable", {}).get("thread_id"), "thread_id")
         if thread_id is None:
             raise ConfigError(
@@ -60,7 +60,7 @@ class Declared:
         return ThreadKey(thread_id, self.name)
 
     def saver(self) -> BaseCheckpointSaver | None:
-        """The saver that this graph's state is in: its own, or that of the run it is called in."""
+        """Return the saver that this graph's state is in: its own, or that of the run it is called in."""
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             return self.checkpointer
         scope = runtimes.current.get()

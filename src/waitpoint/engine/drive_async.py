@@ -37,7 +37,7 @@ class AsyncParts:
             asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
 
     async def _put(self, part: Emit) -> None:
-        while self.queue.qsize() >= QUEUED_PARTS and not self.closed:
+        while self.queue.qsize() >= QUEUED_PARTS and not self.closed:  # noqa: ASYNC110 - only worker threads wait
             await asyncio.sleep(0.005)
         self.queue.put_nowait(part)
 
@@ -127,7 +127,7 @@ class _Driver:
         self.parts.queue.put_nowait((start.task, outcome))
 
     def _ended(self, done: asyncio.Task[None], start: Start) -> None:
-        """A coroutine that was cancelled before its first step has said nothing yet."""
+        """Return a coroutine that was cancelled before its first step has said nothing yet."""
         self.tasks.discard(done)
         if done.cancelled():
             self.parts.queue.put_nowait((start.task, Outcome("stopped", error=asyncio.CancelledError())))

@@ -97,6 +97,7 @@ class ItemWriter:
     def elements(self, values: Sequence[Any], path: str) -> list[int]:
         """Store list elements that are not stored yet; return the item number of each."""
         new = [v for v in values if id(v) not in self._known]
+        first = 0
         if new:
             first = self.numbers.take(len(new))
             offset = len(values) - len(new)
@@ -106,10 +107,10 @@ class ItemWriter:
                 for i, value in enumerate(new):
                     self._known[id(value)] = (value, first + i)
                 return list(range(first, first + len(new)))
-        return self._numbered(values, new, first if new else 0)
+        return self._numbered(values, new, first)
 
     def _numbered(self, values: Sequence[Any], new: Sequence[Any], first: int) -> list[int]:
-        """Number elements of which some were known or occur twice (small values are one object)."""
+        """Return numbers for elements of which some were known or occur twice (small values are one object)."""
         fresh = iter(range(first, first + len(new)))
         before = {key: seq for key, (_, seq) in self._known.items()}
         numbers = [before[id(v)] if id(v) in before else next(fresh) for v in values]
@@ -136,7 +137,7 @@ def ranges(numbers: Iterable[int]) -> list[int]:
 
 
 def spread(flat: Sequence[int]) -> list[int]:
-    """The item numbers of flat ranges."""
+    """Return the item numbers of flat ranges."""
     return [n for i in range(0, len(flat), 2) for n in range(flat[i], flat[i + 1])]
 
 
@@ -162,10 +163,8 @@ def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: I
         return ranges(writer.elements(new, f"state.{key}"))
     if len(new) >= len(old) and all(map(operator.is_, old, new)):
         tail = ranges(writer.elements(new[len(old) :], f"state.{key}"))
-        if old_ref and tail and old_ref[-1] == tail[0]:
-            joined = old_ref[:-1] + tail[1:]
-        else:
-            joined = old_ref + tail
+        adjoins = old_ref and tail and old_ref[-1] == tail[0]
+        joined = old_ref[:-1] + tail[1:] if adjoins else old_ref + tail
     else:
         stored = {id(v): n for v, n in zip(old, spread(old_ref), strict=True)}
         fresh = writer.elements([v for v in new if id(v) not in stored], f"state.{key}")
@@ -292,7 +291,8 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     """
     reader = ItemReader(saver, key, registry)
     with _cache_lock:
-        known = _caches.get(saver, {}).get((key, row.ns, row.id))
+        heads = _caches.get(saver)
+        known = None if heads is None else heads.get((key, row.ns, row.id))
     if known is None:
         head = from_row(row, reader)
         cache(saver, key, head)
@@ -314,7 +314,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
 
 
 def _tail(flat: list[int]) -> list[int]:
-    """The ranges of the last elements of a list."""
+    """Return the ranges of the last elements of a list."""
     left = FRESH_TAIL
     out: list[int] = []
     for i in range(len(flat) - 2, -1, -2):

@@ -51,7 +51,7 @@ def supersteps(run: Run) -> Steps:
 
 
 def _greeting(run: Run) -> Steps:
-    """What a consumer sees first: the values at the start, and what finished in an earlier run."""
+    """Tell what a consumer sees first: the values at the start, and what finished in an earlier run."""
     starting = bool(run.tasks) and run.tasks[0].name == START
     if "values" in run.modes and not starting and (run.resumed or any(k in run.values for k in run.spec.output_keys)):
         yield Emit(run.shown_ns, "values", run.shown(run.values))
@@ -148,7 +148,7 @@ def _collect(run: Run, pending: int) -> Steps:
 
 
 def _wind_down(run: Run, stop: Stopped) -> Steps:
-    """The consumer left: let started work end, record it, and leave the thread ready to go on."""
+    """Return the consumer left: let started work end, record it, and leave the thread ready to go on."""
     yield from _collect(run, (yield Cancel(abandon=False)))
     if run.is_root and run.segment is not None:
         writes = _all_outcomes(run)
@@ -213,7 +213,7 @@ def _save_step(run: Run, row: CheckpointRow | None, writes: Writes, *, rests: bo
 
 
 def _tasks(run: Run) -> list[Task]:
-    """The tasks of a checkpoint that this run made itself: none has run yet."""
+    """Return the tasks of a checkpoint that this run made itself: none has run yet."""
     nodes = run.spec.nodes
     return [Task(due, nodes[due.name]) for due in due_tasks(run.head.id, run.head.ns, run.head.control)]
 
@@ -300,9 +300,8 @@ def _wake(run: Run) -> bool:
     """Make tasks due whose questions were settled since they read their answers."""
     woken = False
     for task in run.tasks:
-        if task.state == "waiting":
-            if any((q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)):
-                task.state, woken = "due", True
+        if task.state == "waiting" and any((q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)):
+            task.state, woken = "due", True
     return woken
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from waitpoint import runtime as runtimes
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
-from waitpoint.engine.opening import Invocation
+from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.session import Parent, Session
 from waitpoint.errors import UsageError
@@ -39,7 +39,7 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
         )
     if segment is None:
         return False
-    if segment.saver.identity != own.identity:  # type: ignore[union-attr]
+    if segment.saver.identity != own.identity:
         raise UsageError(
             f"Graph {graph.name!r}, called in node {journal.task.node!r} on the same thread {here!r}, has another "
             f"checkpointer than the graph that calls it, so its questions could not reach the caller; compile it without one "
@@ -54,7 +54,7 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
 
 
 def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session:
-    """The session of a graph inside the task that runs here."""
+    """Return the session of a graph inside the task that runs here."""
     journal, run = scope.journal, scope.run
     if isinstance(call.input, Command) and call.input.has_resume:
         raise UsageError(
@@ -98,7 +98,7 @@ def _writer(live: Any, ns: tuple[str, ...]) -> Any:
 
 
 def concluded(session: Session) -> Any:
-    """The result of a session; a nested one that rests stops its node too."""
+    """Return the result of a session; a nested one that rests stops its node too."""
     run = session.run
     assert run is not None
     scope = runtimes.current.get()

@@ -13,7 +13,7 @@ from waitpoint.engine.heads import Head, ItemReader, ItemWriter
 from waitpoint.engine.tasks import Body, Outcome, Task
 from waitpoint.records import Send
 
-PATCH = "patch"
+PATCH: Literal["patch"] = "patch"
 
 
 def to_row(
@@ -57,13 +57,13 @@ def read_body(row: OutcomeRow, reader: ItemReader) -> Body:
 
 
 def read_error(row: OutcomeRow) -> str | None:
-    """The text of the error that a failed task ended with."""
+    """Return the text of the error that a failed task ended with."""
     error: str | None = codec.loads(row.body).get("e")
     return error
 
 
 def shown(spec: GraphSpec, result: Result | None) -> Any:
-    """A task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats."""
+    """Return a task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats."""
     if result is None:
         return None
     keys = spec.output_keys

@@ -22,7 +22,7 @@ _beating = False
 
 
 def me() -> str:
-    """This process: boot id, pid namespace, pid and start time."""
+    """Return the name of this process: boot id, pid namespace, pid and start time."""
     global _me  # noqa: PLW0603 - computed once a process
     if not _me:
         _me = f"{_boot()}/{_namespace()}/{os.getpid()}/{_started(os.getpid()) or secrets.token_hex(4)}"
@@ -110,7 +110,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """A process's start in clock ticks after boot (field 22 of /proc/PID/stat, proc(5)); "" if there is none."""
+    """Return a process's start in clock ticks after boot (field 22 of /proc/PID/stat, proc(5)); "" if there is none."""
     stat = _read(f"/proc/{pid}/stat")
     fields = stat.rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else ""

@@ -14,13 +14,13 @@ from waitpoint.records import Interrupt
 
 
 def interrupt_of(row: QuestionRow) -> Interrupt[Any]:
-    """The question as callers get it."""
+    """Return the question as callers get it."""
     schema = None if row.schema is None else codec.loads(row.schema)
     return Interrupt(codec.loads(row.value), row.id, response_schema=schema)
 
 
 def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:
-    """The questions that a person can answer, in the order they were asked."""
+    """Return the questions that a person can answer, in the order they were asked."""
     return sorted((r for r in rows if r.can_answer), key=lambda r: (r.asked_at, r.ns, r.task_id, r.seq))
 
 
@@ -49,7 +49,7 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:
 
 
 def _mark_taken(writes: Writes, segment: Segment, outcome: Outcome) -> None:
-    """An answer may be replaced if the body raised after it took it and had no effect since."""
+    """Return an answer may be replaced if the body raised after it took it and had no effect since."""
     failed = outcome.kind == "failed" and outcome.misfit is None and outcome.body.result is None
     for row in outcome.conclusion.taken:
         if row.status != "answered":

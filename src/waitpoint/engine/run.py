@@ -56,12 +56,12 @@ class Run:
             self.values = self.head.values
 
     def visible(self) -> dict[str, Any]:
-        """The values as a caller sees them now: with the writes of tasks that have finished in this superstep."""
+        """Return the values as a caller sees them now: with the writes of tasks that have finished in this superstep."""
         done = [t.result for t in self.tasks if t.state == "done" and t.result is not None]
         return apply_writes(self.spec, self.values, done)[0] if done else self.values
 
     def shown(self, values: dict[str, Any]) -> Any:
-        """The graph's output for these values; its containers are fresh."""
+        """Return the graph's output for these values; its containers are fresh."""
         if self.spec.whole:
             return values.get("__root__")
         return {k: fresh(values[k]) for k in self.spec.output_keys if k in values}
@@ -71,16 +71,16 @@ class Run:
         return tuple(i for t in self.tasks if t.state == "waiting" for i in t.interrupts)
 
     def emit(self, mode: str, payload: Any) -> Iterable[Emit]:
-        """A part for the consumer, if that mode was asked for."""
+        """Return a part for the consumer, if that mode was asked for."""
         return (Emit(self.shown_ns, mode, payload),) if mode in self.modes else ()
 
     def child_ns(self, task: Task) -> str:
-        """The namespace of the first graph that runs inside a task."""
+        """Return the namespace of the first graph that runs inside a task."""
         own = f"{task.name}:{task.id}"
         return f"{self.head.ns}|{own}" if self.head.ns else own
 
     def questions_under(self, task: Task) -> list[QuestionRow]:
-        """The questions of a task, and of graphs nested in it."""
+        """Return the questions of a task, and of graphs nested in it."""
         return [] if self.segment is None else self.segment.under(self.child_ns(task), task.id)
 
     def open_scope(self, task: Task) -> TaskScope:

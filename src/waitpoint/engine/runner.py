@@ -17,7 +17,7 @@ from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.drive import Parts, drive
 from waitpoint.engine.drive_async import AsyncParts, drive_async
-from waitpoint.engine.opening import Invocation
+from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
 from waitpoint.engine.shown import Shape, shape_of
@@ -104,7 +104,7 @@ class Runner(Declared):
         stream_mode: str | Sequence[str] = "values",
         **options: Any,
     ) -> Any:
-        """The async form of `invoke`."""
+        """Return the async form of `invoke`."""
         if stream_mode != "values":
             parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
             return [part async for part in parts]
@@ -126,7 +126,7 @@ class Runner(Declared):
         subgraphs: bool = False,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """The async form of `stream`."""
+        """Return the async form of `stream`."""
         shape = shape_of(stream_mode, subgraphs)
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
@@ -179,11 +179,11 @@ class Runner(Declared):
         return updates.update(self, config, supersteps, bulk=True)
 
     async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-        """The async form of `get_state`."""
+        """Return the async form of `get_state`."""
         return await asyncio.to_thread(self.get_state, config, subgraphs=subgraphs)
 
     async def aget_state_history(self, config: Mapping[str, Any], **options: Any) -> AsyncIterator[StateSnapshot]:
-        """The async form of `get_state_history`."""
+        """Return the async form of `get_state_history`."""
         history = self.get_state_history(config, **options)
         while (snapshot := await asyncio.to_thread(next, history, None)) is not None:
             yield snapshot
@@ -191,13 +191,13 @@ class Runner(Declared):
     async def aupdate_state(
         self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> dict[str, Any]:
-        """The async form of `update_state`."""
+        """Return the async form of `update_state`."""
         return await asyncio.to_thread(self.update_state, config, values, as_node, task_id)
 
     async def abulk_update_state(
         self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> dict[str, Any]:
-        """The async form of `bulk_update_state`."""
+        """Return the async form of `bulk_update_state`."""
         return await asyncio.to_thread(self.bulk_update_state, config, supersteps)
 
     # --- making sessions ---
@@ -278,7 +278,7 @@ def _threads(session: Session) -> int | None:
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user put into the config goes into the metadata of every checkpoint of the run (plain values only)."""
+    """Tell what the user put into the config goes into the metadata of every checkpoint of the run (plain values only)."""
     given = {**config.get("metadata", {}), **config.get("configurable", {})}
     return {
         k: v

@@ -110,7 +110,7 @@ class TaskScope:
         return self.around.emit_custom or _silent
 
     def wanted(self, what: str, error: NodeError | None) -> Any:
-        """The value of an injected parameter."""
+        """Return the value of an injected parameter."""
         if what == "error":
             return error
         if what == "store":

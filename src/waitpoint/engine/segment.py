@@ -32,7 +32,6 @@ from waitpoint.checkpoint.base import (
 )
 from waitpoint.engine.heads import Numbers
 from waitpoint.errors import ConflictError
-from waitpoint.interrupts.journal import TaskIdentity
 from waitpoint.records import Durability
 
 
@@ -106,7 +105,7 @@ class Segment:
             self._unsaved.pop(ns, None)
 
     def under(self, prefix: str, task_id: str) -> list[QuestionRow]:
-        """The questions of a task and of the graphs nested in it (`prefix` is the task's own namespace)."""
+        """Return the questions of a task and of the graphs nested in it (`prefix` is the task's own namespace)."""
         return [q for q in self.questions.values() if q.task_id == task_id or within(q.ns, prefix)]
 
     def reload(self) -> ThreadRow:
@@ -121,11 +120,11 @@ class Segment:
 
     # --- the recorder of journals ---
 
-    def record(self, task: TaskIdentity, row: JournalRow) -> None:
+    def record(self, row: JournalRow) -> None:
         """Store a journal entry, durable when this returns."""
         self.save(Writes(journal=[row]), durable=True)
 
-    def conclude(self, task: TaskIdentity, row: JournalRow) -> bool:
+    def conclude(self, row: JournalRow) -> bool:
         """Store the outcome of an execution that is on record, even if this run has lost the thread meanwhile."""
         if not self.saver.record(Record(self.key, row, clock.now())):
             return False
@@ -187,11 +186,11 @@ def within(ns: str, prefix: str) -> bool:
 
 
 def event(kind: str, ref: str = "", **data: Any) -> EventRow:
-    """A line of the thread's record."""
+    """Return a line of the thread's record."""
     return EventRow(kind, clock.now(), ref, codec.dumps(data) if data else b"")
 
 
 def taken_over(key: ThreadKey, thread: ThreadRow | None) -> str:
-    """The text for a run that lost its thread."""
+    """Return the text for a run that lost its thread."""
     who = "was deleted" if thread is None else f"was taken over by another run (fence {thread.fence})"
     return f"Thread {key.thread_id!r} of graph {key.graph!r} {who} while this run worked on it; nothing more was stored"

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from waitpoint import clock
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
-from waitpoint.engine import answers, opening, owner
+from waitpoint.engine import answers, opening, owner, resuming
 from waitpoint.engine.commands import Emit, Sleep, Steps, Store
+from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
-from waitpoint.engine.opening import Invocation, Opened
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment
@@ -50,7 +49,7 @@ class Session:
     def _steps(self) -> Steps:
         opened: Opened = yield from self._open()
         while opened.wait_for is not None and self.wait:
-            opened = yield from self._awaited(opened.wait_for)
+            opened = yield from self._awaited()
         if opened.run is None:
             opened = yield from self._look()
         assert opened.run is not None
@@ -63,7 +62,7 @@ class Session:
                 yield from self._answer_fork(opened.run, *opened.answer_later)
 
     def result(self) -> Any:
-        """What `invoke` returns: the output, with the open questions if the run waits."""
+        """Tell what `invoke` returns: the output, with the open questions if the run waits."""
         run = self.run
         assert run is not None
         shown = run.shown(run.visible())
@@ -73,7 +72,7 @@ class Session:
         return {**(shown if isinstance(shown, dict) else {}), INTERRUPT: list(interrupts)}
 
     def saver(self) -> BaseCheckpointSaver | None:
-        """The saver that this call's transitions go to."""
+        """Return the saver that this call's transitions go to."""
         if self.parent is not None:
             return None if self.parent.segment is None else self.parent.segment.saver
         return self.call.saver
@@ -97,7 +96,7 @@ class Session:
 
     # --- another run has the thread ---
 
-    def _awaited(self, seen: ThreadRow) -> Any:
+    def _awaited(self) -> Any:
         """Wait, holding no connection, until the thread rests; take over if its owner dies."""
         saver, key = self._store()
         polls = 0
@@ -122,14 +121,15 @@ class Session:
         return Opened()
 
     def _look(self) -> Any:
-        """The thread's state as it is, without running anything."""
+        """Return the thread's state as it is, without running anything."""
         saver, key = self._store()
         loaded: Loaded = yield Store(saver.load, (key,))
-        run = yield from opening.looked(self.call, saver, loaded)
-        return Opened(opening.at_rest(run), resting=True)
+        run = yield from resuming.looked(self.call, saver, loaded)
+        return Opened(resuming.at_rest(run), resting=True)
 
     def _store(self) -> tuple[BaseCheckpointSaver, Any]:
-        assert self.call.saver is not None and self.call.key is not None
+        assert self.call.saver is not None
+        assert self.call.key is not None
         return self.call.saver, self.call.key
 
     # --- an answer at an old checkpoint ---
@@ -144,7 +144,7 @@ class Session:
         row = yield Store(answers.settle, (saver, Settle(key, prepared.settlements, self.call.claim(), head)))
         won = row.owner == self.call.owner
         self.call.input, self.call.checkpoint_id = None, None
-        opened: Opened = yield from (opening.answered(self.call, saver, row) if won else opening.open_run(self.call))
+        opened: Opened = yield from (resuming.answered(self.call, saver, row) if won else opening.open_run(self.call))
         if opened.run is not None:
             self.run = opened.run
             if not opened.resting:

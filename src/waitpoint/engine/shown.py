@@ -26,7 +26,7 @@ class Shape:
         return self.subgraphs or "custom" in self.modes
 
     def shown(self, part: Emit) -> Any:
-        """The part as the consumer gets it."""
+        """Return the part as the consumer gets it."""
         if self.subgraphs:
             return (part.ns, part.mode, part.payload) if self.many else (part.ns, part.payload)
         return (part.mode, part.payload) if self.many else part.payload

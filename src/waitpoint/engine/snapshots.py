@@ -10,8 +10,9 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader
-from waitpoint.engine.opening import Invocation, lay_over, prior_of, run_at
+from waitpoint.engine.invocation import Invocation, run_at
 from waitpoint.engine.questions import answerable, interrupt_of
+from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.segment import Segment, within
@@ -21,7 +22,7 @@ from waitpoint.records import START, CheckpointMetadata, PregelTask, StateSnapsh
 
 
 def current(graph: Declared, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-    """The thread as it stands, or the record of the checkpoint that the config names."""
+    """Return the thread as it stands, or the record of the checkpoint that the config names."""
     saver, key = graph.saver_of(config)
     ns, checkpoint_id = place(config)
     owner_graph = graph_at(graph, ns)
@@ -42,7 +43,7 @@ def history(
     graph: Declared, config: Mapping[str, Any], filter: Mapping[str, Any] | None, before: Mapping[str, Any] | None,
     limit: int | None,
 ) -> Iterator[StateSnapshot]:  # fmt: skip
-    """The checkpoints of a namespace, newest first, each as the record of its step."""
+    """Return the checkpoints of a namespace, newest first, each as the record of its step."""
     saver, key = graph.saver_of(config)
     ns, newest = place(config)
     owner_graph = graph_at(graph, ns)
@@ -61,23 +62,23 @@ def history(
 
 
 def place(config: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The namespace and checkpoint id that a config names."""
+    """Return the namespace and checkpoint id that a config names."""
     configurable = config.get("configurable", {})
     return configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id")
 
 
 def graph_at(graph: Declared, ns: str) -> Declared:
-    """The declared graph of a namespace; a graph called by a function is read with its caller's channels."""
+    """Return the declared graph of a namespace; a graph called by a function is read with its caller's channels."""
     for part in ns.split("|") if ns else ():
         node = graph.spec.nodes.get(part.split(":")[0])
-        if node is None or node.call is None or node.call.kind != "graph":
+        if node is None or node.call.kind != "graph":
             continue
         graph = node.call.fn
     return graph
 
 
 def _below(saver: BaseCheckpointSaver, key: ThreadKey, ns: str) -> list[Any]:
-    """The open questions of a namespace and of those below it."""
+    """Return the open questions of a namespace and of those below it."""
     return [q for q in saver.load(key).questions if within(q.ns, ns)]
 
 
@@ -92,7 +93,8 @@ class _View:
     def __init__(
         self, graph: Declared, saver: BaseCheckpointSaver, key: ThreadKey, loaded: Loaded, *, as_record: bool
     ) -> None:
-        assert loaded.checkpoint is not None and loaded.thread is not None
+        assert loaded.checkpoint is not None
+        assert loaded.thread is not None
         self.graph, self.saver, self.key, self.loaded, self.as_record = graph, saver, key, loaded, as_record
         self.head: Head = heads.read(saver, key, loaded.checkpoint, graph.registry)
         segment = Segment(saver, loaded.thread, "sync")
@@ -105,7 +107,7 @@ class _View:
         self.reader = reader
 
     def snapshot(self, *, subgraphs: bool = False) -> StateSnapshot:
-        """The snapshot, as LangGraph shapes it."""
+        """Return the snapshot, as LangGraph shapes it."""
         run, head = self.run, self.head
         tasks = tuple(self._task(t, subgraphs=subgraphs) for t in run.tasks)
         values = head.values if self.as_record else run.visible()
@@ -146,7 +148,7 @@ class _View:
 
     def _nested(self, task: Task, *, subgraphs: bool) -> Any:
         """Where the graph inside a task stands: its config, or with `subgraphs` its snapshot."""
-        if task.state == "done" or task.node.call is None or task.node.call.kind != "graph":
+        if task.state == "done" or task.node.call.kind != "graph":
             return None
         ns = self.run.child_ns(task)
         config = {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": ns}}

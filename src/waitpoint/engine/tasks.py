@@ -193,7 +193,7 @@ site.boundary(run_async)
 
 
 def in_context(scope: TaskScope) -> Context:
-    """A copy of the caller's context in which `scope` is current; LangChain's runnables see its config there."""
+    """Return a copy of the caller's context in which `scope` is current; LangChain's runnables see its config there."""
     context = copy_context()
     context.run(runtimes.current.set, scope)
     if "langchain_core.runnables.config" in sys.modules:
@@ -264,8 +264,11 @@ def _tried(spec: GraphSpec, node: Node, given: Any, scope: TaskScope) -> Any:
 def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolicy | None:
     for policy in policies:
         on = policy.retry_on
-        kinds = isinstance(on, type) or isinstance(on, Sequence)
-        if isinstance(error, on if isinstance(on, type) else tuple(on)) if kinds else on(error):  # type: ignore
+        if isinstance(on, type):
+            fits = isinstance(error, on)
+        else:
+            fits = isinstance(error, tuple(on)) if isinstance(on, Sequence) else on(error)
+        if fits:
             return policy
     return None
 
@@ -312,7 +315,7 @@ def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: Ba
 
 
 def interrupts_of(error: BaseException | None) -> tuple[Interrupt[Any], ...] | None:
-    """The questions of a pause, also of a group of nothing but pauses; None if this is no pause."""
+    """Return the questions of a pause, also of a group of nothing but pauses; None if this is no pause."""
     if isinstance(error, GraphInterrupt):
         return error.interrupts
     if isinstance(error, BaseExceptionGroup):
@@ -369,7 +372,7 @@ def read(reader: Reader, values: Mapping[str, Any]) -> Any:
 
 
 def fresh(value: Any) -> Any:
-    """A shallow copy of a plain container; anything else as it is."""
+    """Return a shallow copy of a plain container; anything else as it is."""
     kind = type(value)
     return kind(value) if kind is list or kind is dict or kind is set else value
 
@@ -417,7 +420,7 @@ def _identified(spec: GraphSpec, writes: list[tuple[str, Any]]) -> list[tuple[st
 
 
 def places(spec: GraphSpec, node: str, goto: Any) -> list[str | Send]:
-    """The places of a `goto`, each checked to exist."""
+    """Return the places of a `goto`, each checked to exist."""
     if goto is None:
         return []
     found = [goto] if isinstance(goto, str | Send) or hasattr(goto, "value") else list(goto)

@@ -23,12 +23,14 @@ from waitpoint.core.plan import Control
 from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
-from waitpoint.engine.opening import WITHDRAWN_BY_MOVE, Invocation, lay_over, prior_of, run_at
+from waitpoint.engine.invocation import Invocation, run_at
+from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.segment import Segment, event
 from waitpoint.engine.snapshots import place
+from waitpoint.engine.starting import WITHDRAWN_BY_MOVE
 from waitpoint.engine.tasks import collect
 from waitpoint.errors import ConfigError, InvalidUpdateError, ThreadBusyError
 from waitpoint.records import COPY, END, INPUT, START, StateUpdate
@@ -153,7 +155,7 @@ class _Update:
         return self._made(head, values, written | more, control)
 
     def _result(self, head: Head | None, values: dict[str, Any], update: StateUpdate) -> Result:
-        """What the update writes and where it leads: routers of `as_node` run on the corrected state."""
+        """Tell what the update writes and where it leads: routers of `as_node` run on the corrected state."""
         spec = self.graph.spec
         node = update.as_node if update.as_node is not None else self._last_writer(head)
         if node not in spec.nodes:

@@ -43,10 +43,10 @@ class TaskIdentity:
 class Recorder(Protocol):
     """What the engine lets a journal store while the task runs. Both calls are durable when they return."""
 
-    def record(self, task: TaskIdentity, row: JournalRow) -> None:
+    def record(self, row: JournalRow) -> None:
         """Store an entry under the run's fence, and the task's base checkpoint before it if that is not stored yet."""
 
-    def conclude(self, task: TaskIdentity, row: JournalRow) -> bool:
+    def conclude(self, row: JournalRow) -> bool:
         """Store the outcome of the execution named by the row's token; False if that execution no longer counts."""
 
 
@@ -129,7 +129,7 @@ class Journal:
         return self._asked
 
     def next_seq(self) -> int:
-        """The position of the next entry; questions and other entries share one count."""
+        """Return the position of the next entry; questions and other entries share one count."""
         last = max(self.entries, default=-1)
         return max([last, *(a.row.seq for a in self.asked)], default=-1) + 1
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 import sysconfig
+from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -25,9 +26,9 @@ class Frame(NamedTuple):
 
 Site = tuple[Frame, ...]
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OURS = str(Path(__file__).resolve().parent.parent) + os.sep
 _STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
-_LOOP = tuple(os.path.join(_STDLIB, "asyncio", name) for name in ("events.py", "base_events.py", "runners.py"))
+_LOOP = tuple(str(Path(_STDLIB, "asyncio", name)) for name in ("events.py", "base_events.py", "runners.py"))
 _USER, _SKIP, _END = range(3)
 _kinds: dict[str, int] = {}
 _hashes: dict[int, tuple[CodeType, str]] = {}
@@ -70,12 +71,12 @@ def is_stale(site: Site) -> bool:
 
 
 def text(site: Site) -> str:
-    """The innermost place, for people."""
+    """Return the innermost place, for people."""
     return f"{site[0].module}.{site[0].function}" if site else "an unknown place"
 
 
 def code_hash(code: CodeType) -> str:
-    """A hash of what a function does: its instructions, names and constants (nested functions have their own)."""
+    """Return a hash of what a function does: its instructions, names and constants (nested functions have their own)."""
     known = _hashes.get(id(code))
     if known is not None and known[0] is code:
         return known[1]
@@ -89,7 +90,7 @@ def code_hash(code: CodeType) -> str:
 def _kind(filename: str) -> int:
     if filename in _LOOP:
         return _END
-    if filename.startswith(_OURS) or filename.startswith("<frozen"):
+    if filename.startswith((_OURS, "<frozen")):
         return _SKIP
     if f"{os.sep}langchain_core{os.sep}" in filename:
         return _SKIP
@@ -107,7 +108,7 @@ def _still_there(frame: Frame) -> bool:
 
 
 def _codes_named(module: Any, parts: list[str]) -> list[CodeType]:
-    """The code objects that a qualified name can mean, nested functions and lambdas found in their parents' constants."""
+    """Return the code objects that a qualified name can mean; nested ones are found in their parents' constants."""
     name = ".".join(parts)
     outer: Any = module
     for i, part in enumerate(parts):
@@ -135,7 +136,7 @@ def _lambdas(module: Any, name: str) -> list[CodeType]:
 
 
 def _wrapped(value: Any, name: str) -> list[CodeType]:
-    """A function inside a wrapper object, such as a decorated tool."""
+    """Return a function inside a wrapper object, such as a decorated tool."""
     inner = (getattr(value, a, None) for a in ("func", "coroutine", "fn", "afunc"))
     codes = (getattr(f, "__code__", None) for f in inner)
     return [c for c in codes if isinstance(c, CodeType) and c.co_qualname == name]

@@ -113,7 +113,7 @@ def _described(
 
 
 def _shown(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as a person and a probe get them: plain data, live objects by their type's name."""
+    """Return the arguments as a person and a probe get them: plain data, live objects by their type's name."""
     return {"args": [_plain(a) for a in args], "kwargs": {k: _plain(v) for k, v in kwargs.items()}}
 
 
@@ -204,7 +204,7 @@ def _run(journal: Journal, call: _Call, earlier: JournalRow | None, thunk: Calla
 
 
 async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitable[T]]) -> T:
-    """The same for coroutines; every store call runs in a worker thread and survives cancellation."""
+    """Return the same for coroutines; every store call runs in a worker thread and survives cancellation."""
     found = await _off(_recorded, journal, call)
     if found.answers:
         return cast("T", _replayed(found.row))
@@ -243,7 +243,7 @@ def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> Journ
         journal.matched.add(seq)
     if call.in_doubt != "rerun":
         assert journal.recorder is not None
-        journal.recorder.record(journal.task, row)
+        journal.recorder.record(row)
     return row
 
 
@@ -283,9 +283,9 @@ def _ended(journal: Journal, row: JournalRow, call: _Call, state: Any, more: dic
     with journal.lock:
         journal.entries[row.seq] = ended
     if call.in_doubt == "rerun":
-        journal.recorder.record(journal.task, ended)
+        journal.recorder.record(ended)
     else:
-        journal.recorder.conclude(journal.task, ended)
+        journal.recorder.conclude(ended)
 
 
 # --- in doubt ---
@@ -338,7 +338,7 @@ def _closed(journal: Journal, row: JournalRow, result: Any) -> JournalRow:
         codec.dumps(body),
     )  # fmt: skip
     assert journal.recorder is not None
-    journal.recorder.conclude(journal.task, closed)
+    journal.recorder.conclude(closed)
     with journal.lock:
         journal.entries[row.seq] = closed
     return closed

@@ -144,8 +144,9 @@ class Transitions:
         rules.after_settle(row, change)
         tid = find_tid(cursor, change.key)
         cursor.execute(_PUT_THREAD, (*rules.values_of_thread(row)[1:], len(change.writes.events), tid))
-        cursor.executemany(_SETTLE, [_settled(settlement, row.answer_seq) for settlement in change.settlements])
         add(cursor, change.key, tid, change.writes, row.updated_at)
+        # Last, so that no row of `writes` changes them.
+        cursor.executemany(_SETTLE, [_settled(settlement, row.answer_seq) for settlement in change.settlements])
         return row
 
     def record(self, cursor: Cursor, change: Record) -> bool:

@@ -1,0 +1,138 @@
+"""Commands as input: answers, updates and places to go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from waitpoint.checkpoint.base import (
+    BaseCheckpointSaver,
+    Loaded,
+    Move,
+    QuestionRow,
+    Settle,
+    ThreadRow,
+    Writes,
+)
+from waitpoint.core.apply import Result
+from waitpoint.engine import answers, heads, outcomes, owner
+from waitpoint.engine.commands import Store
+from waitpoint.engine.forking import forked
+from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
+from waitpoint.engine.questions import answerable
+from waitpoint.engine.resuming import continued, resumed
+from waitpoint.engine.segment import event
+from waitpoint.engine.starting import begun, cleared, prepared_writes
+from waitpoint.engine.tasks import places
+from waitpoint.errors import (
+    UnknownInterruptError,
+)
+from waitpoint.records import END, INPUT, Command
+
+
+def commanded(
+    call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded, command: Command[Any]
+) -> Opening:
+    """Open a run on a command."""
+    thread = loaded.thread
+    if not command.has_resume and command.update is None and command.goto in ((), None, []):
+        raise UnknownInterruptError(
+            "The Command given as input is empty: it has neither resume, update nor goto; Command(resume=None) answers None",
+            reason="empty_map",
+        )
+    if thread is None or loaded.checkpoint is None:
+        if command.has_resume:
+            answers.prepare(command.resume, [], saver, thread_key(call), None)
+        return (yield from begun(call, saver, thread, None, []))
+    if base is not loaded:
+        opened = yield from forked(call, saver, loaded, base)
+        if command.has_resume:
+            opened.answer_later = (command.resume, base.questions)
+        return opened
+    head = yield Store(heads.read, (saver, call.key, loaded.checkpoint, call.registry))
+    if command.has_resume:
+        return (yield from _answered(call, saver, loaded, head, command))
+    return (yield from _redirected(call, saver, loaded, head, command))
+
+
+def _answered(
+    call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: Head, command: Command[Any]
+) -> Opening:
+    """Store the answers and, in the same transaction, claim the thread; or wait for who runs it."""
+    thread, key = loaded.thread, thread_key(call)
+    assert thread is not None
+    open_rows = answerable(loaded.questions)
+    resting = thread.status in ("idle", "waiting", "failed", "ready")
+    at_breakpoint = not open_rows and resting and not head.control.finished
+    if at_breakpoint and not answers.is_map(command.resume):
+        return (yield from _redirected(call, saver, loaded, head, replace(command, resume=None), even_empty=True))
+    prepared = yield Store(answers.prepare, (command.resume, open_rows, saver, key, call.registry))
+    if not prepared.settlements:  # all of it was stored before, under the same tokens
+        return (yield from continued(call, saver, loaded))
+    writer = ItemWriter(Numbers(thread.next_item), call.registry)
+    writes = _patched(call, head, thread, command, writer)
+    change = Settle(key, prepared.settlements, call.claim(), head.id if writes.outcomes else None, writes)
+    row = yield Store(answers.settle, (saver, change))
+    if row.owner != call.owner:
+        return (yield from _taken_or_awaited(call, saver, row))
+    if row.answer_seq != thread.answer_seq + 1 or row.head != thread.head or writes.outcomes:
+        loaded = yield Store(saver.load, (key,))
+        head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
+    else:
+        settled = {s.id: s for s in prepared.settlements}
+        loaded.questions = [_settled(q, settled.get(q.id), row.answer_seq) for q in loaded.questions]
+    run = yield from resumed(call, saver, loaded, head, row)
+    run.segment.claim(row)
+    return Opened(run)
+
+
+def _settled(question: QuestionRow, settlement: Any, seq: int) -> QuestionRow:
+    if settlement is None:
+        return question
+    return replace(
+        question, status=settlement.status, settled_at=settlement.at, settle_seq=seq, by=settlement.by,
+        comment=settlement.comment, answer=settlement.answer, token=settlement.token, reason=settlement.reason,
+    )  # fmt: skip
+
+
+def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadRow) -> Opening:
+    """Return the answer is stored, and another run has the thread: take over from a dead one, else await its rest."""
+    if not owner.is_dead(row):
+        return Opened(wait_for=row)
+    loaded = yield Store(saver.load, (thread_key(call),))
+    return (yield from continued(call, saver, loaded))
+
+
+def _patched(call: Invocation, head: Head, thread: ThreadRow, command: Command[Any], writer: ItemWriter) -> Writes:
+    """Return the rows of a command's update and places to go, laid over the checkpoint."""
+    spec = call.spec
+    if command.update is None and not command.goto:
+        return Writes()
+    writes = [] if command.update is None else prepared_writes(spec, spec.to_writes(command.update))
+    gotos = [g for g in places(spec, INPUT, command.goto) if g != END]
+    result = Result(INPUT, writes, gotos)
+    order = f"{outcomes.PATCH}:{thread.fence:012d}:{thread.answer_seq:012d}"
+    row = outcomes.patch_row(spec, head, order, result, thread.answer_seq, writer)
+    return Writes(outcomes=[row], items=writer.taken())
+
+
+def _redirected(
+    call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: Head, command: Command[Any], *,
+    even_empty: bool = False,
+) -> Opening:  # fmt: skip
+    """Return a command without an answer: lay its update over the checkpoint and go on."""
+    thread = loaded.thread
+    assert thread is not None
+    closed = [] if even_empty else cleared(call, loaded, forking=False)
+    writer = ItemWriter(Numbers(thread.next_item), call.registry)
+    writes = _patched(call, head, thread, command, writer)
+    writes.withdrawn = closed
+    writes.events = [event("continued", head.id)]
+    then = claimed(call, thread, None, writer.numbers.next)
+    yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
+    if writes.outcomes or closed:
+        loaded = yield Store(saver.load, (thread.key,))
+    run = yield from resumed(call, saver, loaded, head, then)
+    run.segment.claim(then)
+    return Opened(run)

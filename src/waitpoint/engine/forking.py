@@ -1,0 +1,73 @@
+"""Running again from an old checkpoint: a new one beside its first continuation, whose tasks ask anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from waitpoint import clock, ids
+from waitpoint.checkpoint.base import (
+    BaseCheckpointSaver,
+    Loaded,
+    Move,
+    OutcomeRow,
+    Writes,
+)
+from waitpoint.core.plan import due_tasks
+from waitpoint.engine import heads, outcomes, owner
+from waitpoint.engine.commands import Store
+from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
+from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
+from waitpoint.engine.resuming import resumed
+from waitpoint.engine.segment import event
+from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, start_row
+from waitpoint.engine.tasks import Body, Task
+from waitpoint.errors import (
+    ThreadBusyError,
+)
+from waitpoint.records import START
+
+
+def forked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded) -> Opening:
+    """Run again from an old checkpoint: a new one beside its first continuation, whose tasks ask anew."""
+    thread, key = loaded.thread, thread_key(call)
+    assert thread is not None
+    assert base.checkpoint is not None
+    if thread.status == "running" and not owner.is_dead(thread):
+        raise ThreadBusyError(
+            f"Thread {key.thread_id!r} of graph {key.graph!r} is running; wait for it to rest before going back",
+            thread_id=key.thread_id,
+            status="running",
+        )
+    old = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
+    writer = ItemWriter(Numbers(thread.next_item), call.registry)
+    head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
+                   created_at=clock.now(), metadata=call.metadata, passed=())  # fmt: skip
+    closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
+    row = heads.to_row(head, writer)
+    outcome_rows = yield Store(_entry_again, (call, saver, base, head, writer))
+    writes = Writes(checkpoints=[row], items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
+    writes.final = [q.id for q in loaded.questions if q.replaceable]
+    writes.events = [event("forked", head.id, base=old.id)]
+    then = claimed(call, thread, head.id, writer.numbers.next)
+    yield Store(saver.move, (Move(key, thread, then, writes),))
+    after = Loaded(then, row, outcome_rows, (), ())
+    run = yield from resumed(call, saver, after, head, then)
+    run.segment.claim(then)
+    run.resumed = False
+    return Opened(run)
+
+
+def _entry_again(
+    call: Invocation, saver: BaseCheckpointSaver, base: Loaded, head: Head, writer: ItemWriter
+) -> list[OutcomeRow]:
+    """Return a fork of an input checkpoint begins with the same input."""
+    if head.control.due != (START,):
+        return []
+    reader = ItemReader(saver, thread_key(call), call.registry)
+    (due,) = due_tasks(head.id, head.ns, head.control)
+    for row in base.outcomes:
+        if row.node == START:
+            result = outcomes.read_result(row, reader) or outcomes.read_body(row, reader).result
+            task = Task(due, call.spec.nodes[START], body=Body(result), result=result)
+            return [start_row(call.spec, head, task, "waiting", writer)]
+    return []

@@ -1,0 +1,145 @@
+"""Going on: the tasks of a stored checkpoint, in the state that earlier attempts and commands left them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from waitpoint.checkpoint.base import (
+    BaseCheckpointSaver,
+    Loaded,
+    Move,
+    OutcomeRow,
+    ThreadRow,
+    Writes,
+)
+from waitpoint.core.apply import Result, apply_writes
+from waitpoint.core.plan import due_tasks
+from waitpoint.core.spec import GraphSpec
+from waitpoint.engine import heads, outcomes, owner
+from waitpoint.engine.commands import Store
+from waitpoint.engine.heads import Head, ItemReader
+from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
+from waitpoint.engine.questions import answerable, interrupt_of
+from waitpoint.engine.run import Run
+from waitpoint.engine.segment import Segment, event
+from waitpoint.engine.tasks import Body, Task
+from waitpoint.records import START, Send
+
+
+def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> Opening:
+    """Run what needs no new answer; nothing if every unfinished task waits."""
+    thread, checkpoint = loaded.thread, loaded.checkpoint
+    assert thread is not None
+    assert checkpoint is not None
+    if thread.status == "running" and not owner.is_dead(thread):
+        return Opened(wait_for=thread)
+    head = yield Store(heads.read, (saver, call.key, checkpoint, call.registry))
+    run = yield from resumed(call, saver, loaded, head, None)
+    if (
+        thread.status in ("idle", "waiting", "failed")
+        and not any(t.state == "due" for t in run.tasks)
+        and not run.patched
+    ):
+        return Opened(at_rest(run), resting=True)
+    then = claimed(call, thread, None, None)
+    writes = Writes(events=[event("continued", checkpoint.id)])
+    yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
+    run.segment.claim(then)
+    run.resumed = thread.status in ("idle", "waiting", "failed")
+    return Opened(run)
+
+
+def at_rest(run: Run) -> Run:
+    """Return a run that is not run: it shows where the thread rests."""
+    run.end = "waiting" if run.interrupts() else "finished"
+    return run
+
+
+def resumed(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: Head, thread: ThreadRow | None) -> Any:
+    """Return the run that goes on at a checkpoint, with what its tasks came to so far. It holds no claim yet."""
+    row = thread if thread is not None else loaded.thread
+    assert row is not None
+    assert call.key is not None
+    segment = Segment(saver, row, call.durability)
+    segment.root_checkpoint = head.id
+    segment.questions = {q.id: q for q in loaded.questions}
+    reader = ItemReader(saver, call.key, call.registry)
+    prior = yield Store(prior_of, (loaded.outcomes, reader))
+    run = run_of(call, head, segment, [])
+    lay_over(run, head, prior)
+    open_journals(run, loaded)
+    run.resumed = True
+    return run
+
+
+def looked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> Any:
+    """Return a run that holds no claim, at what was read."""
+    assert loaded.checkpoint is not None
+    head = yield Store(heads.read, (saver, call.key, loaded.checkpoint, call.registry))
+    return (yield from resumed(call, saver, loaded, head, None))
+
+
+def answered(call: Invocation, saver: BaseCheckpointSaver, claimed_row: ThreadRow) -> Opening:
+    """Return the run after answers that were stored together with the claim."""
+    loaded = yield Store(saver.load, (call.key,))
+    run = yield from looked(call, saver, loaded)
+    run.segment.claim(claimed_row)
+    return Opened(run)
+
+
+@dataclass(slots=True)
+class Prior:
+    """An outcome row with its decoded parts."""
+
+    row: OutcomeRow
+    result: Result | None
+    body: Body
+
+
+def prior_of(rows: Sequence[OutcomeRow], reader: ItemReader) -> list[Prior]:
+    """Decode outcome rows."""
+    return [Prior(r, outcomes.read_result(r, reader), outcomes.read_body(r, reader)) for r in rows]
+
+
+def lay_over(run: Run, head: Head, prior: Sequence[Prior]) -> None:
+    """Put the tasks of a checkpoint into the state that earlier attempts and commands left them in."""
+    patches = [p.result for p in prior if p.row.status == outcomes.PATCH and p.result is not None]
+    gotos: list[str | Send] = [g for p in patches for g in p.gotos]
+    run.values, run.patched = head.values, set()
+    if patches:
+        run.values, run.patched = apply_writes(run.spec, head.values, patches)
+    run.tasks = tasks_of(run.spec, head, gotos)
+    by_id = {p.row.task_id: p for p in prior}
+    for task in run.tasks:
+        found = by_id.get(task.id)
+        if found is not None:
+            _restore(run, task, found)
+
+
+def open_journals(run: Run, loaded: Loaded) -> None:
+    """Give each task the entries that earlier attempts recorded."""
+    if loaded.journal:
+        for task in run.tasks:
+            task.entries = [entry for entry in loaded.journal if entry.task_id == task.id]
+
+
+def _restore(run: Run, task: Task, found: Prior) -> None:
+    row = found.row
+    task.attempt, task.answer_seq, task.body = row.attempt, row.answer_seq, found.body
+    if row.status == "done":
+        task.state, task.result, task.cached = "done", found.result, task.name != START
+    elif row.status == "waiting":
+        under = run.questions_under(task)
+        waits = [q for q in under if q.status == "open"]
+        news = any((q.settle_seq or 0) > row.answer_seq for q in under)
+        if waits and not news:
+            task.state = "waiting"
+            task.interrupts = tuple(interrupt_of(q) for q in answerable(waits))
+
+
+def tasks_of(spec: GraphSpec, head: Head, gotos: Sequence[str | Send] = ()) -> list[Task]:
+    """Return the tasks of a checkpoint, none of them run yet."""
+    return [Task(due, spec.nodes[due.name]) for due in due_tasks(head.id, head.ns, head.control, gotos) if due.name in
+            spec.nodes]  # fmt: skip

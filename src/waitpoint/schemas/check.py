@@ -1,0 +1,21 @@
+"""Checking an answer against the JSON Schema that was shown with the question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from waitpoint.schemas.misfits import misfits, validation_error
+from waitpoint.schemas.plain import json_form, plain_answer
+from waitpoint.schemas.validators import validator
+
+
+def check_answer(schema: dict[str, Any], answer: Any, *, title: str) -> None:
+    """Check an answer against a JSON Schema; raises pydantic.ValidationError naming every place that does not fit."""
+    checks = validator(schema)
+    try:
+        form = json_form(plain_answer(answer))
+        errors = [line for error in checks.iter_errors(form) for line in misfits(error, form)]
+    except ValueError:  # something in it is neither JSON nor has a JSON form
+        errors = [((), "json_type", "the answer holds a value that JSON has no form for")]
+    if errors:
+        raise validation_error(title, errors)

@@ -49,6 +49,7 @@ KNOWS_LANGCHAIN_CORE = (
     "callbacks",
     "chat_models",
     "codec",
+    "engine.langchain",
     "graph.message",
     "messages",
     "testing",

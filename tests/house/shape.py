@@ -15,7 +15,7 @@ PARAMETERS = 7
 # Public calls whose parameters follow LangGraph, so that code moves over by changing an import: package, then name.
 FOLLOWS_LANGGRAPH: Mapping[str, tuple[str, ...]] = {
     "agents": ("create_agent",),
-    "engine": ("invoke", "ainvoke", "stream", "astream"),
+    "engine": ("invoke", "ainvoke", "stream", "astream", "Declared.__init__"),
     "func": ("entrypoint", "entrypoint.__init__"),
     "graph": ("add_node", "compile", "invoke", "ainvoke", "stream", "astream"),
 }
@@ -28,10 +28,10 @@ LAZY_PACKAGES: Mapping[str, str] = {
 }
 
 # Modules that declare what is raised; a port's own conflicts carry its rows, which errors.py must not know.
-DECLARE_ERRORS = ("errors", "checkpoint.base", "store.base", "cache.base")
+DECLARE_ERRORS = ("errors", "checkpoint.base", "store.base", "cache.base", "engine.commands")
 
 # Raised to reach the runtime, never to be reported: no code.
-CONTROL_FLOW = ("GraphBubbleUp", "GraphInterrupt", "GraphDrained", "ParentCommand")
+CONTROL_FLOW = ("GraphBubbleUp", "GraphInterrupt", "GraphDrained", "ParentCommand", "Stopped")
 
 
 def long_files(modules: Iterable[Module]) -> list[str]:

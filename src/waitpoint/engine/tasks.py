@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-import sys
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
@@ -21,6 +20,7 @@ from waitpoint.checkpoint.base import JournalRow, OutcomeRow, QuestionRow
 from waitpoint.core.apply import Result, apply_writes
 from waitpoint.core.plan import Due
 from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
+from waitpoint.engine.langchain import lend_config
 from waitpoint.engine.scope import TaskScope
 from waitpoint.errors import (
     GraphBubbleUp,
@@ -196,10 +196,7 @@ def in_context(scope: TaskScope) -> Context:
     """Return a copy of the caller's context in which `scope` is current; LangChain's runnables see its config there."""
     context = copy_context()
     context.run(runtimes.current.set, scope)
-    if "langchain_core.runnables.config" in sys.modules:
-        from langchain_core.runnables.config import var_child_runnable_config
-
-        context.run(var_child_runnable_config.set, scope.config)  # type: ignore[arg-type]
+    lend_config(context, scope)
     return context
 
 

@@ -1,0 +1,77 @@
+"""What the tests of behaviours share: each store, opened again at will, and the four ways to call a graph."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.checkpoint.memory import InMemorySaver
+from waitpoint.checkpoint.sqlite import SqliteSaver
+
+Call = Callable[..., Any]
+
+
+class Store:
+    """A store that outlives its savers; the one in memory cannot be reopened, so it stays."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.savers: list[BaseCheckpointSaver] = []
+        self.saver = self.again()
+
+    def again(self) -> BaseCheckpointSaver:
+        """Return another saver on the same rows, as another process would open it."""
+        if self.path is not None:
+            self.savers.append(SqliteSaver(self.path))
+        elif not self.savers:
+            self.savers.append(InMemorySaver())
+        return self.savers[-1]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "threads.db" if request.param == "sqlite" else None)
+    yield store
+    for saver in store.savers:
+        saver.close()
+
+
+@pytest.fixture
+def saver(store: Store) -> BaseCheckpointSaver:
+    return store.saver
+
+
+def _invoke(graph: Any, given: Any, config: Any = None, **options: Any) -> Any:
+    return graph.invoke(given, config, **options)
+
+
+def _ainvoke(graph: Any, given: Any, config: Any = None, **options: Any) -> Any:
+    return asyncio.run(graph.ainvoke(given, config, **options))
+
+
+@pytest.fixture(params=["invoke", "ainvoke"])
+def call(request: pytest.FixtureRequest) -> Call:
+    """Call a graph to its next rest, blocking or under asyncio."""
+    return _invoke if request.param == "invoke" else _ainvoke
+
+
+def _stream(graph: Any, given: Any, config: Any = None, **options: Any) -> list[Any]:
+    return list(graph.stream(given, config, **options))
+
+
+def _astream(graph: Any, given: Any, config: Any = None, **options: Any) -> list[Any]:
+    async def collected() -> list[Any]:
+        return [part async for part in graph.astream(given, config, **options)]
+
+    return asyncio.run(collected())
+
+
+@pytest.fixture(params=["stream", "astream"])
+def streamed(request: pytest.FixtureRequest) -> Call:
+    """Return all parts of a run, streamed blocking or under asyncio."""
+    return _stream if request.param == "stream" else _astream

@@ -169,8 +169,9 @@ def test_several_questions_of_a_node_are_answered_one_after_the_other(store: Sto
     """B8; the store is opened again before each answer"""
     config = thread()
     seen = [the_id(call(chain(store.saver, three_questions), {"log": []}, config))]
-    for answer in ("a", "b"):
-        seen.append(the_id(call(chain(store.again(), three_questions), Command(resume=answer), config)))
+    seen += [
+        the_id(call(chain(store.again(), three_questions), Command(resume=answer), config)) for answer in ("a", "b")
+    ]
     assert len(set(seen)) == 3
     assert call(chain(store.again(), three_questions), Command(resume="c"), config) == {"log": ["a", "b", "c"]}
 

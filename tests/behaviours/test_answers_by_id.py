@@ -142,7 +142,7 @@ def test_history_still_lists_where_each_question_was_asked(saver: Any, call: Cal
     graph = builder(asking.a, asking.b, edges="parallel").add_node("c", c).add_edge(["a", "b"], "c")
     compiled = graph.compile(checkpointer=saver)
     open_ids = ids(call(compiled, {"log": []}, config, durability=durability))
-    last = call(compiled, Command(resume={i: "x" for i in open_ids.values()}), config, durability=durability)
+    last = call(compiled, Command(resume=dict.fromkeys(open_ids.values(), "x")), config, durability=durability)
     open_ids |= ids(last)
     call(compiled, Command(resume="y"), config, durability=durability)
     found = {i.value: i.id for s in compiled.get_state_history(config) for i in s.interrupts}
@@ -254,6 +254,11 @@ def work(state: Item) -> Item:
     return {"log": [(state["n"], interrupt(f"item {state['n']}?"))]}
 
 
+def worker() -> Any:
+    graph: Any = StateGraph(Item, output_schema=State).add_node("work", work).add_edge(START, "work")
+    return graph.compile()
+
+
 def fan_out(saver: Any, target: Any) -> Any:
     graph: Any = StateGraph(State)
     graph.add_node("work", target, input_schema=Item)
@@ -264,7 +269,7 @@ def fan_out(saver: Any, target: Any) -> Any:
 @pytest.mark.parametrize("nested", [False, True], ids=["function", "subgraph"])
 def test_each_send_task_has_a_question_of_its_own(store: Store, call: Call, nested: bool) -> None:
     """B43"""
-    target: Any = builder(work, schema=Item).compile() if nested else work
+    target: Any = worker() if nested else work
     config = thread()
     graph = fan_out(store.saver, target)
     call(graph, {"log": []}, config)

@@ -5,7 +5,7 @@ from waitpoint.codec.kinds import is_model
 from waitpoint.codec.natives import Kind
 from waitpoint.codec.paths import path_of
 from waitpoint.codec.registry import PROCESS, Registry, register, register_builtin
-from waitpoint.codec.unknown import UnknownValue, find_unknown, to_json
+from waitpoint.codec.unknown import UnknownValue, find_unknown, made, to_json
 from waitpoint.codec.wire import dumps, loads
 
 __all__ = [

@@ -17,6 +17,9 @@ from waitpoint.codec.natives import is_sequence
 from waitpoint.codec.paths import members
 
 
+made = [0]  # how many were ever made in this process: tells cheaply whether decoding met one
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownValue:
     """A stored value of a type that is not registered here, or no longer fits its class; `reason` says which.
@@ -30,6 +33,7 @@ class UnknownValue:
     reason: str = field(default="its type is not registered in this process", compare=False)
 
     def __post_init__(self) -> None:
+        made[0] += 1
         if not isinstance(self.payload, bytes):
             object.__setattr__(self, "payload", ormsgpack.packb([self.tag, self.payload]))
 

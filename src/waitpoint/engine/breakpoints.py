@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from waitpoint.core.names import suggestion
 from waitpoint.engine.tasks import Task
 from waitpoint.errors import GraphValidationError
 from waitpoint.records import START
@@ -45,9 +45,5 @@ def checked(names: Sequence[str] | str | None, known: Collection[str], option: s
     wanted = (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = (
-                f"; did you mean {close[0]!r}?" if close else f"; the graph has {', '.join(map(repr, sorted(known)))}"
-            )
-            raise GraphValidationError(f"`{option}` names unknown node {name!r}{hint}")
+            raise GraphValidationError(f"`{option}` names unknown node {name!r}{suggestion(name, sorted(known))}")
     return wanted

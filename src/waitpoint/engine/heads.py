@@ -30,6 +30,14 @@ CACHED_HEADS = 256
 Ref = int | list[int] | bytes  # an item, flat ranges [start, end, ...] of items, or the encoded value itself
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Where a value holds something of a type that this process does not know."""
+
+    tag: str
+    path: str
+
+
 @dataclass(slots=True)
 class Head:
     """A decoded checkpoint: what it holds, where that is stored, and what is due."""
@@ -45,6 +53,7 @@ class Head:
     control: Control
     metadata: dict[str, Any] = field(default_factory=dict)
     input_digest: str = ""
+    unknown: dict[str, Unknown] = field(default_factory=dict)  # keys whose values hold a type not known here
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
 
 
@@ -259,10 +268,24 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
         {k: tuple(v) for k, v in body.get("j", {}).items()},
         tuple(body.get("w", ())),
     )
-    return Head(
-        row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, reader.values(body["v"]), body["v"], control,
-        body.get("m", {}), body.get("i", ""), tuple(body.get("p", ())),
+    before = codec.made[0]
+    values = reader.values(body["v"])
+    head = Head(
+        row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, values, body["v"], control,
+        body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())),
     )  # fmt: skip
+    if codec.made[0] != before:
+        head.unknown = _unknown(values)
+    return head
+
+
+def _unknown(values: Mapping[str, Any]) -> dict[str, Unknown]:
+    """Find the keys that hold something of a type that this process does not know."""
+    found: dict[str, Unknown] = {}
+    for key, value in values.items():
+        for path, unknown in codec.find_unknown(value, key):
+            found.setdefault(key, Unknown(unknown.tag, path))
+    return found
 
 
 # --- cache ------------------------------------------------------------------------------------------------------------
@@ -307,7 +330,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
             values[name] = old[: len(old) - len(values[name])] + values[name]
     head = Head(
         known.id, known.ns, known.parent_id, known.step, known.source, known.created_at, values, known.refs,
-        known.control, known.metadata, known.input_digest, known.passed,
+        known.control, known.metadata, known.input_digest, known.unknown, known.passed,
     )  # fmt: skip
     cache(saver, key, head)
     return head

@@ -32,8 +32,6 @@ def supersteps(run: Run) -> Steps:
     yield from _greeting(run)
     first = True
     while True:
-        if run.before_step is not None:
-            run.before_step(run)
         if not run.tasks and not run.patched:
             return  # the commit that made this checkpoint has let the thread rest
         if first and _stops_before(run, first):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -47,13 +47,17 @@ class Run:
     scopes: list[TaskScope] = field(default_factory=list)
     writer: ItemWriter = field(init=False)
     end: Literal["finished", "waiting", "breakpoint"] = "finished"
-    before_step: Callable[[Run], None] | None = None  # refuses a step whose input cannot be read
 
     def __post_init__(self) -> None:
         numbers = self.segment.numbers if self.segment is not None else Numbers()
         self.writer = ItemWriter(numbers, self.registry)
         if not self.values:
             self.values = self.head.values
+
+    @property
+    def steps_left(self) -> int:
+        """How many supersteps this run may still take after the present one."""
+        return self.step_limit - self.head.step - 1
 
     def visible(self) -> dict[str, Any]:
         """Return the values as a caller sees them now: with the writes of tasks that have finished in this superstep."""

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import random
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from waitpoint import codec
 from waitpoint import runtime as runtimes
 from waitpoint.checkpoint.base import JournalRow, OutcomeRow, QuestionRow
 from waitpoint.core.apply import Result, apply_writes
+from waitpoint.core.names import node_name, suggestion
 from waitpoint.core.plan import Due
 from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
 from waitpoint.engine.langchain import lend_config
@@ -30,6 +31,7 @@ from waitpoint.errors import (
     ParentCommand,
     ReplayMismatch,
     SwallowedInterruptError,
+    UnknownTagError,
     UsageError,
 )
 from waitpoint.interrupts import site
@@ -219,7 +221,7 @@ def attempt(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
 def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, body: Body) -> Any:
     node = task.node
     if body.error is None:
-        given = task.due.send.arg if task.due.send is not None else read(node.reader, values)
+        given = _input(task, node.reader, values, scope)
         try:
             body.result = yield from _tried(spec, node, given, scope)
         except Exception as error:
@@ -229,9 +231,26 @@ def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSco
             body.error = error
     if body.error is not None and body.result is None:
         assert node.error_handler is not None
-        given = task.due.send.arg if task.due.send is not None else read(node.reader, values)
+        whole = node.reader if node.reader.make or node.reader.whole else Reader(tuple(spec.channels))
+        given = _input(task, whole, values, scope)
         raw = yield _Do(node.error_handler, given, scope, NodeError(node.name, body.error))
         body.result = collect(spec, node.name, raw)
+
+
+def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
+    """Make a task's input; one that holds what this process cannot read stops the task before it starts."""
+    if task.due.send is not None:
+        return task.due.send.arg
+    for key, unknown in scope.run.head.unknown.items():
+        if key in reader.keys or reader.whole:
+            raise UnknownTagError(
+                f"Node {task.name!r} reads {key!r}, which holds a value of type {unknown.tag!r} at {unknown.path!r} that this "
+                f"process does not know; register the class with waitpoint.codec.register(..., tag={unknown.tag!r}), then "
+                f"continue the thread",
+                tag=unknown.tag,
+                path=unknown.path,
+            )
+    return read(reader, values, scope.run.steps_left)
 
 
 def _tried(spec: GraphSpec, node: Node, given: Any, scope: TaskScope) -> Any:
@@ -280,10 +299,11 @@ def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
     node = task.node
     if not node.branches:
         return result
-    own, _ = apply_writes(spec, values, [result])
+    base = {key: fresh(value) for key, value in values.items()}  # a reducer may change its argument
+    own, _ = apply_writes(spec, base, [result])
     gotos = list(result.gotos)
     for branch in node.branches:
-        given = read(branch.reader, own)
+        given = read(branch.reader, own, scope.run.steps_left)
         gotos += destinations(spec, node.name, branch, (yield _Do(branch.call, given, scope)))
     return Result(result.node, result.writes, gotos)
 
@@ -360,11 +380,16 @@ def _drifted(journal: Journal, conclusion: Conclusion) -> ReplayMismatch:
 # --- inputs and outputs -----------------------------------------------------------------------------------------------
 
 
-def read(reader: Reader, values: Mapping[str, Any]) -> Any:
-    """Make a node's input from the values; lists and dicts are fresh, so that changing them changes nothing stored."""
+def read(reader: Reader, values: Mapping[str, Any], left: int = 0) -> Any:
+    """Make a node's input from the values; lists and dicts are fresh, so that changing them changes nothing stored.
+
+    `left` is how many supersteps the run may still take, for managed values.
+    """
     if reader.whole:
         return fresh(values.get("__root__"))
     given = {key: fresh(values[key]) for key in reader.keys if key in values}
+    for key, what in reader.managed.items():
+        given[key] = left if what == "remaining_steps" else left == 1
     return given if reader.make is None else reader.make(given)
 
 
@@ -427,11 +452,15 @@ def places(spec: GraphSpec, node: str, goto: Any) -> list[str | Send]:
 def _place(spec: GraphSpec, node: str, place: Any) -> str | Send:
     if isinstance(place, Send):
         name = place.node
+        if name == END:
+            raise InvalidUpdateError(
+                f"{node!r} sent a packet to END, which runs nothing; return END, or Send to a node"
+            )
     else:
-        name = place = str(place.value) if hasattr(place, "value") else place
+        name = place = node_name(place)
     if name != END and (name not in spec.nodes or name == "__start__"):
-        known = ", ".join(repr(n) for n in sorted(spec.nodes) if n != "__start__")
-        raise InvalidUpdateError(f"{node!r} went to unknown node {name!r}; the graph has {known}")
+        known = [n for n in sorted(spec.nodes) if n != "__start__"]
+        raise InvalidUpdateError(f"{node!r} went to unknown node {name!r}{suggestion(name, known)}")
     return place  # type: ignore[no-any-return]
 
 
@@ -447,6 +476,13 @@ def destinations(spec: GraphSpec, node: str, branch: Branch, chosen: Any) -> lis
 def _mapped(node: str, branch: Branch, place: Any) -> Any:
     if branch.ends is None or isinstance(place, Send):
         return place
+    if not isinstance(place, Hashable):
+        kind = type(place).__name__
+        raise InvalidUpdateError(
+            f"Router {branch.name!r} of node {node!r} returned a {kind}; return keys of its path map"
+        )
+    if place not in branch.ends and node_name(place) in branch.ends:
+        return branch.ends[node_name(place)]
     if place not in branch.ends:
         known = ", ".join(repr(k) for k in branch.ends)
         raise InvalidUpdateError(

@@ -9,6 +9,6 @@ from waitpoint.codec.unknown import UnknownValue, find_unknown, made, to_json
 from waitpoint.codec.wire import dumps, loads
 
 __all__ = [
-    "PROCESS", "Kind", "Registry", "UnknownValue", "args_digest", "dumps", "find_unknown", "is_model", "loads",
+    "PROCESS", "Kind", "Registry", "UnknownValue", "args_digest", "dumps", "find_unknown", "made", "is_model", "loads",
     "path_of", "register", "register_builtin", "to_json",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.resuming import continued, resumed
-from waitpoint.engine.segment import event
+from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import begun, cleared, prepared_writes
 from waitpoint.engine.tasks import places
 from waitpoint.errors import (
@@ -128,7 +128,7 @@ def _redirected(
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     writes = _patched(call, head, thread, command, writer)
     writes.withdrawn = closed
-    writes.events = [event("continued", head.id)]
+    writes.events = [*withdrawals(closed), event("continued", head.id)]
     then = claimed(call, thread, None, writer.numbers.next)
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
     if writes.outcomes or closed:

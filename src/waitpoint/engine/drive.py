@@ -96,7 +96,7 @@ class _Driver:
             try:
                 item = self.ended.get(timeout=timeout)
             except queue.Empty:
-                raise TimeoutError(f"The step took longer than its {timeout} seconds") from None
+                raise TimeoutError("The step took longer than the graph's `step_timeout`") from None
             if isinstance(item, Emit):
                 yield item
                 continue

@@ -91,8 +91,11 @@ class _Driver:
     async def _item(self, deadline: float | None) -> Any:
         if deadline is None:
             return await self.parts.queue.get()
-        async with asyncio.timeout_at(deadline):
-            return await self.parts.queue.get()
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self.parts.queue.get()
+        except TimeoutError:
+            raise TimeoutError("The step took longer than the graph's `step_timeout`") from None
 
     async def _obey(self, command: Any) -> Any:
         if isinstance(command, Store):

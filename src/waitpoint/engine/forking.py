@@ -18,7 +18,7 @@ from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
 from waitpoint.engine.resuming import resumed
-from waitpoint.engine.segment import event
+from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, start_row
 from waitpoint.engine.tasks import Body, Task
 from waitpoint.errors import (
@@ -47,7 +47,7 @@ def forked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: L
     outcome_rows = yield Store(_entry_again, (call, saver, base, head, writer))
     writes = Writes(checkpoints=[row], items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
-    writes.events = [event("forked", head.id, base=old.id)]
+    writes.events = [*withdrawals(closed), event("forked", head.id, base=old.id)]
     then = claimed(call, thread, head.id, writer.numbers.next)
     yield Store(saver.move, (Move(key, thread, then, writes),))
     after = Loaded(then, row, outcome_rows, (), ())

@@ -148,6 +148,9 @@ def _collect(run: Run, pending: int) -> Steps:
 def _wind_down(run: Run, stop: Stopped) -> Steps:
     """Return the consumer left: let started work end, record it, and leave the thread ready to go on."""
     yield from _collect(run, (yield Cancel(abandon=False)))
+    done = bool(run.tasks) and all(t.state == "done" for t in run.tasks)
+    if done and (yield from _advance(run)):
+        raise stop.error  # nothing was left to do
     if run.is_root and run.segment is not None:
         writes = _all_outcomes(run)
         writes.events = [*writes.events, event("interrupted", error=type(stop.error).__name__)]

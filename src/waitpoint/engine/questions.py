@@ -8,7 +8,7 @@ from typing import Any
 
 from waitpoint import codec
 from waitpoint.checkpoint.base import QuestionRow, Writes
-from waitpoint.engine.segment import Segment, event
+from waitpoint.engine.segment import Segment, event, withdrawals
 from waitpoint.engine.tasks import Outcome
 from waitpoint.records import Interrupt
 
@@ -44,6 +44,8 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:
     for row in end.unreached:
         writes.withdrawn = [*writes.withdrawn, (row.id, "its node ran again and did not ask it")]
         segment.questions[row.id] = replace(row, status="withdrawn")
+    if end.unreached:
+        writes.events = [*writes.events, *withdrawals(writes.withdrawn)]
     if end.taken:
         _mark_taken(writes, segment, outcome)
 

@@ -6,7 +6,7 @@ The segment holds the fence. Every commit of the root graph and of graphs nested
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +188,11 @@ def within(ns: str, prefix: str) -> bool:
 def event(kind: str, ref: str = "", **data: Any) -> EventRow:
     """Return a line of the thread's record."""
     return EventRow(kind, clock.now(), ref, codec.dumps(data) if data else b"")
+
+
+def withdrawals(closed: Iterable[tuple[str, str]]) -> list[EventRow]:
+    """The lines of the record for questions that were closed without an answer."""
+    return [event("withdrawn", question_id, by="system", reason=reason) for question_id, reason in closed]
 
 
 def taken_over(key: ThreadKey, thread: ThreadRow | None) -> str:

@@ -24,7 +24,7 @@ from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
 from waitpoint.engine.resuming import tasks_of
 from waitpoint.engine.run import Run
-from waitpoint.engine.segment import Segment, event
+from waitpoint.engine.segment import Segment, event, withdrawals
 from waitpoint.engine.tasks import Body, Outcome, Task, places
 from waitpoint.errors import (
     EmptyInputError,
@@ -184,7 +184,7 @@ def begun(call: Invocation, saver: BaseCheckpointSaver, thread: ThreadRow | None
     started = first_step(call, before, writer)
     writes = Writes(checkpoints=started.rows, items=writer.taken(), outcomes=started.outcomes, withdrawn=closed)
     writes.final = [q for q, _ in closed]
-    writes.events = [event("started", started.head.id)]
+    writes.events = [*withdrawals(closed), event("started", started.head.id)]
     segment_items = writes.items
     saves = call.durability != "exit"
     if not saves:

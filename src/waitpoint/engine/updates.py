@@ -28,7 +28,7 @@ from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
-from waitpoint.engine.segment import Segment, event
+from waitpoint.engine.segment import Segment, event, withdrawals
 from waitpoint.engine.snapshots import place
 from waitpoint.engine.starting import WITHDRAWN_BY_MOVE
 from waitpoint.engine.tasks import collect
@@ -115,7 +115,7 @@ class _Update:
         )
         then.head, then.next_item = head.id, self.writer.numbers.next
         writes = Writes(self.rows, self.writer.taken(), self.outcomes, withdrawn=self.closed, final=self.final)
-        writes.events = [event("updated", head.id, source=head.source)]
+        writes.events = [*withdrawals(self.closed), event("updated", head.id, source=head.source)]
         self.saver.move(Move(self.key, old, then, writes))
         return {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": "", "checkpoint_id": head.id}}
 

@@ -191,7 +191,7 @@ def event(kind: str, ref: str = "", **data: Any) -> EventRow:
 
 
 def withdrawals(closed: Iterable[tuple[str, str]]) -> list[EventRow]:
-    """The lines of the record for questions that were closed without an answer."""
+    """Return the lines of the record for questions that were closed without an answer."""
     return [event("withdrawn", question_id, by="system", reason=reason) for question_id, reason in closed]
 
 

@@ -1,0 +1,1 @@
+"""How fast Waitpoint is beside LangGraph: `python -m benchmarks` prints the table."""

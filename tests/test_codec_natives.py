@@ -78,6 +78,8 @@ def test_order_and_equal_bytes_are_kept() -> None:
     assert list(there_and_back({2: 1, 1: 2})) == [2, 1]
     words = [f"word{n}" for n in range(50)]
     assert codec.dumps({*words}) == codec.dumps({*reversed(words)})
+    mixed = [frozenset({"a", 1}), frozenset({None, b"x"}), ("a", frozenset({2, "b"})), 1, "1", 2.5]
+    assert codec.dumps({*mixed}) == codec.dumps({*reversed(mixed)})
 
 
 def test_fold_zone_and_name_of_a_time_are_kept() -> None:

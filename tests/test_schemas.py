@@ -145,8 +145,8 @@ def test_no_schema_stays_none_and_a_raw_one_stays_itself() -> None:
 
 
 def test_schema_given_out_can_be_changed_without_harm() -> None:
-    to_json_schema(Approval)["title"] = "mine"  # type: ignore[index]
-    assert to_json_schema(Approval)["title"] == "Approval"  # type: ignore[index]
+    to_json_schema(Approval)["properties"].clear()  # type: ignore[index]
+    assert to_json_schema(Approval) == Approval.model_json_schema()
 
 
 def test_typeddict_of_the_standard_library_works_on_every_python() -> None:
@@ -191,6 +191,11 @@ def test_references_are_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     for uri in ("https://example.com/a.json", "http://127.0.0.1:9/x", "file:///etc/passwd"):
         with pytest.raises(UsageError, match="schemas are not fetched"):
             to_json_schema({"properties": {"a": {"$ref": uri}}})
+
+
+def test_illegal_schema_is_named_by_its_own_fault() -> None:
+    with pytest.raises(UsageError, match='"nope"'):
+        to_json_schema({"properties": {"a": {"type": "nope"}}})
 
 
 # --- check_answer -----------------------------------------------------------------------------------------------------
@@ -248,6 +253,17 @@ def test_choice_by_a_tag_reports_the_branch_that_was_chosen() -> None:
     ]
     assert len(misfits(TAGGED, {})) == 1
     assert len(misfits(TAGGED, 5)) == 1
+
+
+def test_choice_inside_a_choice_names_both_tags() -> None:
+    def tagged(tag: str, **more: Any) -> dict[str, Any]:
+        return {"properties": {"type": {"const": tag}, **more}, "required": ["type", *more]}
+
+    inner = {"oneOf": [tagged("x"), tagged("y", n={"type": "integer"})]}
+    outer = {"oneOf": [tagged("a"), tagged("b", part=inner)]}
+    assert [loc for loc, _ in misfits(outer, {"type": "b", "part": {"type": "y", "n": "secret"}})] == [
+        ("b", "part", "y", "n")
+    ]
 
 
 def test_choice_in_a_pydantic_union_reports_the_branch_that_was_chosen() -> None:

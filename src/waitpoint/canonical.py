@@ -149,10 +149,10 @@ def digest(value: Any, *, ignore: Iterable[str] = ()) -> str:
 def _packed(value: Any) -> bytes:
     try:
         data = ormsgpack.packb(value, _special, _OPTIONS)
+        # The first byte of a float; without one there is no zero to normalise and no NaN to refuse.
+        return ormsgpack.packb(_exact(value), _special, _OPTIONS) if b"\xcb" in data else data
     except TypeError:
         return ormsgpack.packb(_exact(payload(value)), _special, _OPTIONS)
-    # The first byte of a float; without one there is no zero to normalise and no NaN to refuse.
-    return ormsgpack.packb(_exact(payload(value)), _special, _OPTIONS) if b"\xcb" in data else data
 
 
 def _special(value: Any) -> Any:
@@ -178,14 +178,17 @@ def _special(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """Copy a payload with -0.0 as 0.0, and text that UTF-8 cannot carry as an extension."""
-    if type(value) is float:
-        return value + 0.0
-    if type(value) is str:
+    """Copy a payload with -0.0 as 0.0, and text that UTF-8 cannot carry as an extension; TypeError for NaN."""
+    cls = type(value)
+    if cls is float:
+        if math.isfinite(value):
+            return value + 0.0
+        raise TypeError(cls)
+    if cls is str:
         return value if _is_utf8(value) else ormsgpack.Ext(_TEXT, _text(value))
-    if type(value) is list:
+    if isinstance(value, (list, tuple)):
         return [_exact(item) for item in value]
-    if type(value) is dict:
+    if isinstance(value, dict):
         if all(map(_is_utf8, value)):
             return {key: _exact(item) for key, item in value.items()}
         pairs = [[_text(key), _exact(value[key])] for key in sorted(value)]

@@ -23,6 +23,7 @@ from waitpoint.codec.registry import PROCESS, Registry
 from waitpoint.codec.unknown import UnknownValue
 
 _SCALAR, _TEXT, _SET, _MAP, _OBJECT, _OPAQUE, _NATIVE, _CYCLE, _NAME = range(1, 10)
+_OPTIONS: Final = OPTIONS & ~ormsgpack.OPT_PASSTHROUGH_TUPLE | ormsgpack.OPT_SORT_KEYS
 _PLAIN: Final = frozenset({type(None), bool, bytes})
 _DERIVED_FROM: Final[tuple[Any, ...]] = (str, int, float, bytes)
 _NAMED: Final = (types.FunctionType, types.BuiltinFunctionType, type)
@@ -34,16 +35,26 @@ def args_digest(args: tuple[Any, ...], kwargs: Mapping[str, Any], registry: Regi
     Objects of classes that `registry` knows count by their fields; so do dataclasses, models and enum members of any
     class.
     """
-    seen = _Digester(registry or PROCESS)
-    return hashlib.sha256(_pack([seen.form(args), seen.form(dict(kwargs))])).hexdigest()
+    call = [list(args), dict(kwargs)]
+    digester = _Digester(registry or PROCESS)
+    try:
+        data = ormsgpack.packb(call, digester.extension, _OPTIONS)
+        is_plain = b"\xcb" not in data  # the first byte of a float: its zero has to be normalised
+    except TypeError:  # keys that are not text, lone surrogates
+        is_plain, data = False, b""
+    return hashlib.sha256(data if is_plain else _pack(digester.form(call))).hexdigest()
 
 
 def _pack(form: Any) -> bytes:
-    return ormsgpack.packb(form, None, OPTIONS)
+    return ormsgpack.packb(form, None, _OPTIONS)
 
 
 def _ext(kind: int, form: Any) -> ormsgpack.Ext:
     return ormsgpack.Ext(kind, _pack(form))
+
+
+def _is_utf8(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 class _Digester:
@@ -59,11 +70,18 @@ class _Digester:
         if cls in _PLAIN:
             return value
         if cls is str:
-            return value if value.isascii() else _ext(_TEXT, value.encode("utf-8", "surrogatepass"))
+            return value if _is_utf8(value) else _ext(_TEXT, value.encode("utf-8", "surrogatepass"))
         if cls is int:
             return value if -(2**63) <= value < 2**64 else _ext(_SCALAR, hex(value))
         if cls is float:
             return _ext(_SCALAR, "nan") if value != value else value + 0.0  # noqa: PLR0124 - only NaN differs
+        return self.extension(value)
+
+    def extension(self, value: Any) -> Any:
+        """Return the comparable form of a value that is no scalar."""
+        cls = type(value)
+        if cls is int:
+            return _ext(_SCALAR, hex(value))
         if any(value is outer for outer in self._inside):
             return _ext(_CYCLE, None)
         self._inside.append(value)
@@ -81,6 +99,8 @@ class _Digester:
             return [self.form(item) for item in value]
         if isinstance(value, (set, frozenset)):
             return _ext(_SET, sorted(_pack(self.form(item)) for item in value))
+        if isinstance(value, dict) and all(type(key) is str and _is_utf8(key) for key in value):
+            return {key: self.form(item) for key, item in value.items()}
         if isinstance(value, Mapping):
             return _ext(_MAP, sorted([_pack(self.form(key)), _pack(self.form(item))] for key, item in value.items()))
         if isinstance(value, UnknownValue):

@@ -121,12 +121,20 @@ def _unflat(parts: list[Any]) -> Iterable[tuple[Any, Any]]:
     return zip(parts[::2], parts[1::2], strict=True)
 
 
-def _sorted(value: Iterable[Any]) -> list[Any]:
+def _sorted(value: Collection[Any]) -> list[Any]:
     """Order a set's members, so that equal sets give equal bytes in every process."""
-    try:
-        return sorted(value)
-    except TypeError:
-        return sorted(value, key=lambda member: (type(member).__qualname__, repr(member)))
+    types = {*map(type, value)}
+    return sorted(value) if types <= {str} or types <= {int} else sorted(value, key=_place)
+
+
+def _place(member: Any) -> tuple[str, str]:
+    """Return a key that orders members of any types; sets inside them have no order of their own."""
+    inner = member
+    if isinstance(member, frozenset):
+        inner = sorted(map(_place, member))
+    elif isinstance(member, tuple):
+        inner = [*map(_place, member)]
+    return type(member).__qualname__, repr(inner)
 
 
 def _tuple(value: tuple[Any, ...]) -> tuple[int, Any]:

@@ -86,7 +86,7 @@ def _prepare_map(
         if all(_is_repetition(known.get(k), answers[k]) for k in wrong):
             rest = {k: v for k, v in answers.items() if k in by_id}
             return Prepared([_settlement(by_id[k], v, registry) for k, v in rest.items()], repeated=not rest)
-        raise refusal(wrong, known, pending, key, None)
+        raise refusal(wrong, known, pending, key, saver.thread(key))
     return Prepared([_settlement(by_id[k], v, registry) for k, v in answers.items()])
 
 
@@ -136,8 +136,9 @@ def refusal(
         at = clock.iso(row.settled_at or 0.0)
         who = f"by {row.by!r} " if row.by is not None else ""
         running = thread is not None and thread.status in ("ready", "running")
+        yet = ", and the thread has yet to act on it" if running else ""
         return AlreadyAnsweredError(
-            f"{lead} was answered {who}at {at}; the first answer stands",
+            f"{lead} was answered {who}at {at}; the first answer stands{yet}",
             interrupt_ids=texts,
             pending_ids=pending,
             answered_by=row.by,

@@ -63,8 +63,7 @@ def _answered(
     thread, key = loaded.thread, thread_key(call)
     assert thread is not None
     open_rows = answerable(loaded.questions)
-    resting = thread.status in ("idle", "waiting", "failed", "ready")
-    at_breakpoint = not open_rows and resting and not head.control.finished
+    at_breakpoint = not open_rows and thread.status == "idle" and not head.control.finished
     if at_breakpoint and not answers.is_map(command.resume):
         return (yield from _redirected(call, saver, loaded, head, replace(command, resume=None), even_empty=True))
     prepared = yield Store(answers.prepare, (command.resume, open_rows, saver, key, call.registry))

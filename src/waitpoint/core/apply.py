@@ -8,17 +8,22 @@ from typing import Any
 
 from waitpoint.core.channels import combine
 from waitpoint.core.plan import Control
-from waitpoint.core.spec import GraphSpec
+from waitpoint.core.spec import GraphSpec, Node
+from waitpoint.errors import ReplayMismatch
 from waitpoint.records import END, MISSING, Send
 
 
 @dataclass(slots=True)
 class Result:
-    """What a finished task wants: its writes in order, and where to go besides its fixed edges."""
+    """What a finished task wants: its writes in order, and where to go besides its fixed edges.
+
+    `is_own` is false for the result of an error handler: it leads nowhere but to its gotos, since the node has failed.
+    """
 
     node: str
     writes: list[tuple[str, Any]] = field(default_factory=list)
     gotos: list[str | Send] = field(default_factory=list)
+    is_own: bool = True
 
 
 def apply_writes(
@@ -33,7 +38,7 @@ def apply_writes(
         for key, value in result.writes:
             if key in by_key:
                 by_key[key].append(value)
-            else:
+            elif key in spec.channels:  # a key that a deploy took away keeps its old value and takes no new one
                 by_key[key] = [value]
     after = dict(values)
     for key, writes in by_key.items():
@@ -46,7 +51,7 @@ def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], r
     due: set[str] = set()
     sends: list[Send] = []
     for result in results:
-        due.update(spec.nodes[result.node].edges)
+        due.update(_node(spec, result.node).edges)
         for place in result.gotos:
             if isinstance(place, Send):
                 sends.append(place)
@@ -68,6 +73,17 @@ def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], r
         joins,
         tuple(sorted({r.node for r in results})),
     )
+
+
+def _node(spec: GraphSpec, name: str) -> Node:
+    node = spec.nodes.get(name)
+    if node is None:
+        raise ReplayMismatch(
+            f"Node {name!r} finished before graph {spec.name!r} was changed, and the graph no longer has it, so nobody knows "
+            f"what follows; bring the node back, or move the thread on with update_state(..., as_node=...)",
+            node=name,
+        )
+    return node
 
 
 def _joined(

@@ -149,8 +149,11 @@ def _wind_down(run: Run, stop: Stopped) -> Steps:
     """Return the consumer left: let started work end, record it, and leave the thread ready to go on."""
     yield from _collect(run, (yield Cancel(abandon=False)))
     done = bool(run.tasks) and all(t.state == "done" for t in run.tasks)
-    if done and (yield from _advance(run)):
-        raise stop.error  # nothing was left to do
+    try:
+        if done and (yield from _advance(run)):
+            raise stop.error  # nothing was left to do
+    except Exception:  # noqa: BLE001 - it is on record; who left wants to hear of leaving
+        raise stop.error from None
     if run.is_root and run.segment is not None:
         writes = _all_outcomes(run)
         writes.events = [*writes.events, event("interrupted", error=type(stop.error).__name__)]
@@ -165,7 +168,11 @@ def _advance(run: Run) -> Deciding:
     """Make the next checkpoint from the results; True if the run rests there."""
     spec, head = run.spec, run.head
     results = [t.result for t in run.tasks if t.result is not None]
-    values, written = apply_writes(spec, run.values, results)
+    try:
+        values, written = apply_writes(spec, run.values, results)
+    except Exception as error:  # noqa: BLE001 - the writes contradict each other, or a reducer failed: so did the step
+        yield from _fail(run, error)
+        raise
     deferred = bool(run.tasks) and not (head.control.due or head.control.sends)
     control = next_control(spec, head.control, results, deferred)
     at = clock.now()
@@ -182,15 +189,15 @@ def _advance(run: Run) -> Deciding:
     run.head, run.values, run.patched = new, values, set()
     run.tasks = _tasks(run)
     over = new.step >= run.step_limit
-    stops = bool(run.tasks) and (run.breakpoints.after(names) or run.breakpoints.before(run.tasks))
+    stops = run.breakpoints.after(names) or run.breakpoints.before(run.tasks)
     rests = not run.tasks or stops or over
+    run.end = "breakpoint" if stops else "finished"
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
     if "values" in run.modes and not written.isdisjoint(spec.output_keys):
         yield Emit(run.shown_ns, "values", run.shown(values))
     if over:
         yield from _over_limit(run)
     if stops:
-        run.end = "breakpoint"
         yield from run.emit("updates", {INTERRUPT: ()})
     elif run.tasks and run.around.control is not None and run.around.control.drain_reason is not None:
         yield from _drain(run, run.around.control.drain_reason)
@@ -208,7 +215,7 @@ def _save_step(run: Run, row: CheckpointRow | None, writes: Writes, *, rests: bo
         yield from _rest(run, "idle", writes, row)
         return
     yield Store(segment.save_step, (row, run.writer.taken(), writes))
-    if rests and not run.tasks:
+    if rests and run.end == "finished":
         segment.finish_child(run.head.ns)
     run.writer.forget()
 
@@ -259,7 +266,7 @@ def _fail(run: Run, error: BaseException) -> Steps:
     An answer that its class refused is no failure of the step: the question is open again, and the thread waits.
     """
     if run.segment is not None:
-        refused = all(t.state != "failed" for t in run.tasks)
+        refused = any(_is_refused(t) for t in run.tasks) and all(t.state != "failed" for t in run.tasks)
         writes = _all_outcomes(run)
         if run.is_root:
             writes.events = [*writes.events, event("refused" if refused else "failed", run.head.id, error=repr(error))]
@@ -273,6 +280,10 @@ def _fail(run: Run, error: BaseException) -> Steps:
         command = error.args[0]
         raise ParentCommand(Command(update=command.update, goto=command.goto)) from None
     raise error
+
+
+def _is_refused(task: Task) -> bool:
+    return task.outcome is not None and task.outcome.misfit is not None
 
 
 def _rest(

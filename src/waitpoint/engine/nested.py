@@ -81,7 +81,8 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.around.emit_custom = around.emit_custom and _writer(around.live, call.shown_ns)
     call.modes = call.modes | around.live_modes
     call.metadata = {}
-    return Session(call, Parent(journal.recorder, ns, (*task.path,)))
+    is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"
+    return Session(call, Parent(journal.recorder, ns, (*task.path,), is_node))
 
 
 def go_live(session: Session, parts: Any, subgraphs: bool) -> None:

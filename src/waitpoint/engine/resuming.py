@@ -15,8 +15,9 @@ from waitpoint.checkpoint.base import (
     Writes,
 )
 from waitpoint.core.apply import Result, apply_writes
+from waitpoint.core.names import suggestion
 from waitpoint.core.plan import due_tasks
-from waitpoint.core.spec import GraphSpec
+from waitpoint.core.spec import Call, GraphSpec, Node, Reader
 from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemReader
@@ -25,11 +26,15 @@ from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment, event
 from waitpoint.engine.tasks import Body, Task
+from waitpoint.errors import ReplayMismatch
 from waitpoint.records import START, Send
 
 
 def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> Opening:
-    """Run what needs no new answer; nothing if every unfinished task waits."""
+    """Run what needs no new answer; nothing if every unfinished task waits.
+
+    A step whose tasks have all finished did not come together: it is tried again.
+    """
     thread, checkpoint = loaded.thread, loaded.checkpoint
     assert thread is not None
     assert checkpoint is not None
@@ -37,11 +42,9 @@ def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> O
         return Opened(wait_for=thread)
     head = yield Store(heads.read, (saver, call.key, checkpoint, call.registry))
     run = yield from resumed(call, saver, loaded, head, None)
-    if (
-        thread.status in ("idle", "waiting", "failed")
-        and not any(t.state == "due" for t in run.tasks)
-        and not run.patched
-    ):
+    only_waits = not run.tasks or any(t.state == "waiting" for t in run.tasks)
+    is_due = any(t.state == "due" for t in run.tasks) or bool(run.patched)
+    if thread.status in ("idle", "waiting", "failed") and only_waits and not is_due:
         return Opened(at_rest(run), resting=True)
     then = claimed(call, thread, None, None)
     writes = Writes(events=[event("continued", checkpoint.id)])
@@ -141,5 +144,18 @@ def _restore(run: Run, task: Task, found: Prior) -> None:
 
 def tasks_of(spec: GraphSpec, head: Head, gotos: Sequence[str | Send] = ()) -> list[Task]:
     """Return the tasks of a checkpoint, none of them run yet."""
-    return [Task(due, spec.nodes[due.name]) for due in due_tasks(head.id, head.ns, head.control, gotos) if due.name in
-            spec.nodes]  # fmt: skip
+    due = due_tasks(head.id, head.ns, head.control, gotos)
+    return [Task(d, spec.nodes.get(d.name) or _gone(spec, d.name)) for d in due]
+
+
+def _gone(spec: GraphSpec, name: str) -> Node:
+    """Stand in for a node that the graph no longer has: running it says so, and nothing is lost meanwhile."""
+
+    def refuse() -> None:
+        raise ReplayMismatch(
+            f"The thread is to go on at node {name!r}, which graph {spec.name!r} no longer has{suggestion(name, spec.nodes)}; "
+            f"bring the node back, or move the thread on with update_state(..., as_node=...)",
+            node=name,
+        )
+
+    return Node(name, Call(refuse, name, takes_input=False), Reader(()))

@@ -62,7 +62,10 @@ class Run:
     def visible(self) -> dict[str, Any]:
         """Return the values as a caller sees them now: with the writes of tasks that have finished in this superstep."""
         done = [t.result for t in self.tasks if t.state == "done" and t.result is not None]
-        return apply_writes(self.spec, self.values, done)[0] if done else self.values
+        try:
+            return apply_writes(self.spec, self.values, done)[0] if done else self.values
+        except Exception:  # noqa: BLE001 - they contradict each other, and the step has failed on it
+            return self.values
 
     def shown(self, values: dict[str, Any]) -> Any:
         """Return the graph's output for these values; its containers are fresh."""

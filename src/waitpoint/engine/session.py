@@ -27,6 +27,7 @@ class Parent:
     segment: Segment | None
     ns: str
     path: tuple[str, ...]
+    is_node: bool = False  # the graph is the node itself, rather than called by its function
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Session:
             return (yield from opening.open_run(self.call))
         if parent.segment is None:
             return (yield from opening.open_run(self.call))
-        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path))
+        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path, parent.is_node))
 
     def _show_rest(self, run: Run) -> Steps:
         interrupts = run.interrupts()

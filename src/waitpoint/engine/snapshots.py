@@ -111,7 +111,8 @@ class _View:
         run, head = self.run, self.head
         tasks = tuple(self._task(t, subgraphs=subgraphs) for t in run.tasks)
         values = head.values if self.as_record else run.visible()
-        due = [t.name for t in run.tasks if self.as_record or t.state != "done"]
+        unfinished = [t for t in run.tasks if t.state != "done"]
+        due = [t.name for t in (run.tasks if self.as_record else unfinished or run.tasks)]
         shown = run.shown(values)
         metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": {}}  # type: ignore[typeddict-item]
         metadata.update(head.metadata)  # type: ignore[typeddict-item]

@@ -240,7 +240,7 @@ def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSco
 def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
     """Make a task's input; one that holds what this process cannot read stops the task before it starts."""
     if task.due.send is not None:
-        return task.due.send.arg
+        return fresh(task.due.send.arg)
     for key, unknown in scope.run.head.unknown.items():
         if key in reader.keys or reader.whole:
             raise UnknownTagError(

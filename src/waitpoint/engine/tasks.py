@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from waitpoint import codec
@@ -211,6 +211,9 @@ def attempt(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
     try:
         if body.result is None:
             yield from _body(spec, task, values, scope, body)
+            if scope.journal.pauses or scope.journal.misfit is not None:
+                body.result = None  # something caught the pause or the refusal: what came after it does not count
+                return _ended(scope, body)
         assert body.result is not None
         result = yield from _routed(spec, task, values, scope, body.result)
         return _ended(scope, body, result=result)
@@ -234,7 +237,7 @@ def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSco
         whole = node.reader if node.reader.make or node.reader.whole else Reader(tuple(spec.channels))
         given = _input(task, whole, values, scope)
         raw = yield _Do(node.error_handler, given, scope, NodeError(node.name, body.error))
-        body.result = collect(spec, node.name, raw)
+        body.result = replace(collect(spec, node.name, raw), is_own=False)
 
 
 def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
@@ -297,7 +300,7 @@ def _is_final(journal: Journal, error: BaseException) -> bool:
 def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, result: Result) -> Any:
     """Ask the node's routers where to go, on the state with the node's own writes in it."""
     node = task.node
-    if not node.branches:
+    if not node.branches or not result.is_own:
         return result
     base = {key: fresh(value) for key, value in values.items()}  # a reducer may change its argument
     own, _ = apply_writes(spec, base, [result])

@@ -51,7 +51,8 @@ def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], r
     due: set[str] = set()
     sends: list[Send] = []
     for result in results:
-        due.update(_node(spec, result.node).edges)
+        if result.is_own:
+            due.update(_node(spec, result.node).edges)
         for place in result.gotos:
             if isinstance(place, Send):
                 sends.append(place)
@@ -60,7 +61,7 @@ def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], r
     due.discard(END)
     joins = control.joins
     if spec.joins:
-        joins = _joined(spec, joins, {r.node for r in results}, due)
+        joins = _joined(spec, joins, {r.node for r in results if r.is_own}, due)
     deferred: set[str] = set() if ran_deferred else set(control.deferred)
     for name in tuple(due):
         if spec.nodes[name].defer:

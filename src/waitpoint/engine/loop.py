@@ -61,7 +61,7 @@ def _greeting(run: Run) -> Steps:
 
 def _stops_before(run: Run, first: bool) -> bool:
     """Whether a breakpoint holds before these tasks; one that let go at this checkpoint does not hold again."""
-    if first and run.resumed and run.head.source != "update":
+    if first and run.resumed and not run.is_fresh:
         return False
     return run.breakpoints.before(run.tasks, run.head.passed)
 
@@ -170,7 +170,7 @@ def _advance(run: Run) -> Deciding:
     results = [t.result for t in run.tasks if t.result is not None]
     try:
         values, written = apply_writes(spec, run.values, results)
-    except Exception as error:  # noqa: BLE001 - the writes contradict each other, or a reducer failed: so did the step
+    except Exception as error:  # the writes contradict each other, or a reducer failed: so did the step
         yield from _fail(run, error)
         raise
     deferred = bool(run.tasks) and not (head.control.due or head.control.sends)

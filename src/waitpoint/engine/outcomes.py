@@ -84,15 +84,16 @@ def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
     gotos: list[Any] = [
         [g.node, writer.whole(g.arg, f"Send({g.node})"), g.timeout] if isinstance(g, Send) else g for g in result.gotos
     ]
-    return [writes, gotos]
+    return [writes, gotos] if result.is_own else [writes, gotos, False]
 
 
 def _decoded(node: str, stored: Sequence[Any], reader: ItemReader) -> Result:
-    writes, gotos = stored
+    writes, gotos, *handled = stored
     refs: Mapping[str, Any] = {str(i): ref for i, (_, ref) in enumerate(writes)}
     values = reader.values(refs)
     return Result(
         node,
         [(key, values[str(i)]) for i, (key, _) in enumerate(writes)],
         [g if isinstance(g, str) else Send(g[0], reader.value(g[1]), timeout=g[2]) for g in gotos],
+        is_own=not handled,
     )

@@ -149,7 +149,7 @@ class _View:
 
     def _nested(self, task: Task, *, subgraphs: bool) -> Any:
         """Where the graph inside a task stands: its config, or with `subgraphs` its snapshot."""
-        if task.state == "done" or task.node.call.kind != "graph":
+        if task.node.call.kind != "graph":
             return None
         ns = self.run.child_ns(task)
         config = {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": ns}}

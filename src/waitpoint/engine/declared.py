@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from waitpoint import runtime as runtimes
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
@@ -41,6 +42,12 @@ class Declared:
         self._nodes = [n for n in spec.nodes if n != "__start__"]
         self._before = checked(interrupt_before, self._nodes, "interrupt_before")
         self._after = checked(interrupt_after, self._nodes, "interrupt_after")
+
+    def bound(self, checkpointer: BaseCheckpointSaver) -> Self:
+        """Return this graph with another checkpointer: a copy that shares the declaration."""
+        other = copy.copy(self)
+        other.checkpointer = checkpointer
+        return other
 
     def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
         """Return the saver and thread that a config speaks of. Raises where there is none."""

@@ -1,0 +1,100 @@
+"""The program `waitpoint`: its commands, and errors turned into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+
+from waitpoint.cli import answering, exits, listing, safe, starting, terminal, tracing
+from waitpoint.version import __version__
+
+_ABOUT = """Run graphs that wait for people, and answer what they ask.
+
+Exit codes: 0 done or waiting, 2 usage, 3 refused, 4 a node failed, 130 stopped by Ctrl-C.
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program on the arguments given (default: those of the process) and exit."""
+    terminal.prepare()
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = exits.DONE
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
+    try:
+        done = _app()(words, standalone_mode=False, prog_name="waitpoint")
+        return done if isinstance(done, int) else exits.DONE
+    except (KeyboardInterrupt, typer.Abort):
+        terminal.note("Stopped.")
+        return exits.STOPPED
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets one sentence
+        return _told(error, words)
+
+
+def _told(error: Exception, words: list[str]) -> int:
+    """Write an error as one sentence; return its exit code."""
+    code = exits.code_of(error)
+    if hasattr(error, "format_message"):  # of the command line's own grammar
+        code = exits.USAGE
+        text, name = _grammar(error), "usage"
+    else:
+        text, name = exits.sentence(error), exits.name_of(error)
+    if "--traceback" in words:
+        traceback.print_exception(error)
+    if code is None:
+        code = exits.FAILED
+        text = f"Unexpected {text}; --traceback shows the place"
+    terminal.note(text)
+    if "--json" in words:
+        terminal.document({"error": {"code": name, "message": text}})
+    return code
+
+
+def _grammar(error: Any) -> str:
+    """Return an error of the parser as a sentence with the cure."""
+    text = safe.line(str(error.format_message())).rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = "waitpoint" if context is None else context.command_path
+    return f"{text}; see `{path} --help`"
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(
+        name="waitpoint", help=_ABOUT, no_args_is_help=False, add_completion=False, rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )  # fmt: skip
+    app.callback(invoke_without_command=True)(_front)
+    app.command("run")(starting.run)
+    app.command("inbox")(listing.inbox)
+    app.command("show")(listing.show)
+    app.command("answer")(answering.answer)
+    app.command("withdraw")(answering.withdraw)
+    app.command("continue")(starting.go_on)
+    app.command("threads")(listing.threads)
+    app.command("trace")(tracing.trace)
+    return app
+
+
+def _front(
+    context: typer.Context, version: bool = typer.Option(False, "--version", help="Show the version and exit.")
+) -> int:
+    if version:
+        terminal.say(f"waitpoint {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        terminal.say(context.get_help())
+        raise typer.Exit(exits.USAGE)
+    return exits.DONE

@@ -1,0 +1,29 @@
+"""Times as people read them: the local clock, and how long ago."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from waitpoint import clock
+
+_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def age(at: float) -> str:
+    """Return how long ago a time (UTC seconds) was, in its largest unit: "3 h"."""
+    seconds = max(0.0, clock.now() - at)
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "now"
+
+
+def local(at: float) -> str:
+    """Return a time (UTC seconds) by the local clock."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def with_age(at: float) -> str:
+    """Return the local time and how long ago it was."""
+    ago = age(at)
+    return f"{local(at)} ({ago if ago == 'now' else f'{ago} ago'})"

@@ -134,4 +134,5 @@ def _redirected(
         loaded = yield Store(saver.load, (thread.key,))
     run = yield from resumed(call, saver, loaded, head, then)
     run.segment.claim(then)
+    run.is_fresh = head.moved_at == thread.fence
     return Opened(run)

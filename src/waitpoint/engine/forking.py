@@ -41,7 +41,7 @@ def forked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: L
     old = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
-                   created_at=clock.now(), metadata=call.metadata, passed=())  # fmt: skip
+                   created_at=clock.now(), metadata=call.metadata, passed=(), moved_at=0)  # fmt: skip
     closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
     row = heads.to_row(head, writer)
     outcome_rows = yield Store(_entry_again, (call, saver, base, head, writer))

@@ -55,6 +55,7 @@ class Head:
     input_digest: str = ""
     unknown: dict[str, Unknown] = field(default_factory=dict)  # keys whose values hold a type not known here
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
+    moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
 
 
 @dataclass(slots=True)
@@ -223,6 +224,8 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
         body["i"] = head.input_digest
     if head.passed:
         body["p"] = head.passed
+    if head.moved_at:
+        body["u"] = head.moved_at
     return CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, codec.dumps(body))
 
 
@@ -272,7 +275,7 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
     values = reader.values(body["v"])
     head = Head(
         row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, values, body["v"], control,
-        body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())),
+        body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())), moved_at=body.get("u", 0),
     )  # fmt: skip
     if codec.made[0] != before:
         head.unknown = _unknown(values)
@@ -331,6 +334,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     head = Head(
         known.id, known.ns, known.parent_id, known.step, known.source, known.created_at, values, known.refs,
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
+        known.moved_at,
     )  # fmt: skip
     cache(saver, key, head)
     return head

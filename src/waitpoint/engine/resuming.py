@@ -51,6 +51,7 @@ def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> O
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
     run.segment.claim(then)
     run.resumed = thread.status in ("idle", "waiting", "failed")
+    run.is_fresh = head.moved_at == thread.fence
     return Opened(run)
 
 

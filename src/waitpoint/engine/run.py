@@ -38,6 +38,7 @@ class Run:
     step_limit: int = 10_000
     step_timeout: float | None = None
     resumed: bool = False  # continues from a rest: a breakpoint at this checkpoint was stopped at already
+    is_fresh: bool = False  # an update made this checkpoint, and no run has been at it: breakpoints still hold
     is_root: bool = True
     debug: bool = False
     # the present superstep

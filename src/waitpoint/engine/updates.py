@@ -200,6 +200,7 @@ class _Update:
             clock.now(), values, {}, control,
         )  # fmt: skip
         new.refs = heads.store_values(self.graph.spec, head, values, written, self.writer)
+        new.moved_at = self.thread.fence + 1 if self.thread is not None else 1
         stopped = head is not None and self.thread is not None and self.thread.status == "idle"
         if stopped and head is not None:
             new.passed = tuple(sorted(set(head.control.due) & set(control.due)))

@@ -1,0 +1,24 @@
+"""What must hold of a thread whenever it rests, read from its rows."""
+
+from __future__ import annotations
+
+from waitpoint.checkpoint.base import BaseCheckpointSaver, PendingFilter, QuestionRow, ThreadKey
+
+
+def unread_answers(saver: BaseCheckpointSaver, key: ThreadKey) -> list[str]:
+    """List settled questions of the present step that no attempt has read, although the thread rests."""
+    thread = saver.thread(key)
+    if thread is None or thread.status in {"ready", "running"}:
+        return []
+    return [q.id for q in saver.load(key).questions if q.settle_seq is not None and _is_unread(saver, q)]
+
+
+def _is_unread(saver: BaseCheckpointSaver, question: QuestionRow) -> bool:
+    stored = saver.load(question.key, question.ns, question.checkpoint_id).outcomes
+    read = [row.answer_seq for row in stored if row.task_id == question.task_id]
+    return not read or read[0] < (question.settle_seq or 0)
+
+
+def all_questions(saver: BaseCheckpointSaver, thread_id: str) -> list[QuestionRow]:
+    """List the questions of a thread, settled ones too, oldest first."""
+    return saver.questions(PendingFilter(thread_id, answerable=False))

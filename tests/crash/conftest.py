@@ -1,0 +1,45 @@
+"""A server of processes to kill, shared by the tests of a module."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Server:
+    """Runs a program in a process of its own, which dies at the points that are named."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.crash.programs.server"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+    def run(self, folder: Path, program: str, durability: str, at: tuple[int, ...] = ()) -> dict[str, Any]:
+        """Run the program on a folder; return the points it passed, the signal it died of, and its result."""
+        folder.mkdir(exist_ok=True)
+        request = {"folder": str(folder), "program": program, "durability": durability, "at": at}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        reply: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert "error" not in reply, reply["error"]
+        return reply
+
+    def close(self) -> None:
+        """End the server."""
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    running = Server()
+    yield running
+    running.close()

@@ -1,0 +1,65 @@
+"""Runs programs in forked processes, on request: a process that has imported everything once and has no threads.
+
+Reads a request a line (JSON: `folder`, `at`, `durability`, `program`) and answers a line: the points that the process
+passed, how it died, and its result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.crash.programs import order
+from tests.crash.programs.world import World, enter
+from waitpoint.testing.faults import Points
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    for line in sys.stdin:
+        print(json.dumps(serve(json.loads(line))), flush=True)
+
+
+def serve(request: dict[str, Any]) -> dict[str, Any]:
+    """Fork a process for one request, and tell what became of it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _run(request, writing)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        told = [json.loads(line) for line in pipe]
+    _, status = os.waitpid(child, 0)
+    reply = {"points": [t["point"] for t in told if "point" in t], "signal": os.WTERMSIG(status)}
+    for entry in told:
+        reply |= {k: v for k, v in entry.items() if k != "point"}
+    return reply
+
+
+def _run(request: dict[str, Any], writing: int) -> None:
+    """Run the program in this process, and end it."""
+
+    def tell(what: dict[str, Any]) -> None:
+        os.write(writing, f"{json.dumps(what)}\n".encode())
+
+    try:
+        points = Points(request["at"], told=lambda name: tell({"point": name}))
+        world = enter(World(Path(request["folder"]), points))
+        if request["program"] == "async":
+            tell({"result": asyncio.run(order.run_async(world, request["durability"]))})
+        else:
+            tell({"result": order.run(world, request["durability"])})
+    except BaseException:
+        tell({"error": traceback.format_exc()})
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -242,6 +242,24 @@ def test_exception_of_a_declared_class_keeps_arguments_and_attributes() -> None:
     assert (type(back), back.args, back.code) == (OrderError, ("code 5",), 5)
 
 
+def test_dataclass_that_is_an_exception_or_a_dict_keeps_both_sides() -> None:
+    @dataclass
+    class Failed(Exception):
+        code: int
+
+    @dataclass
+    class Options(dict[str, int]):
+        owner: str = ""
+
+    registry = Registry.from_schemas(Failed, Options)
+    back = there_and_back(Failed(5), registry)
+    assert (type(back), back.code, back.args) == (Failed, 5, (5,))
+    options = Options("ana")
+    options["a"] = 1
+    back = there_and_back(options, registry)
+    assert (type(back), dict(back), back.owner) == (Options, {"a": 1}, "ana")
+
+
 def test_members_of_flags_and_enums_are_the_members_themselves() -> None:
     assert there_and_back(Color.RED) is Color.RED
     assert there_and_back([Level.LOW, Word.YES]) == [Level.LOW, Word.YES]

@@ -39,19 +39,19 @@ def form_of(cls: type, tag: str) -> Form:
     """Return the form for a class; raises UsageError for one whose state lies outside its fields."""
     if issubclass(cls, Enum):
         return _enum(cls, tag)
-    if dataclasses.is_dataclass(cls):
-        return _dataclass(cls, tag)
+    if issubclass(cls, BaseException):
+        return _exception(cls, tag)
     if is_model(cls):
         return Form(*models.functions(cls, tag))
     if is_namedtuple(cls):
         return _namedtuple(cls, tag)
-    if issubclass(cls, BaseException):
-        return _exception(cls, tag)
     if is_typeddict(cls):
         raise UsageError(f"{cls.__qualname__!r} is a TypedDict - its values are plain dicts - no need to register it")
     base = next((base for base in cls.__mro__ if base in _BASES), None)
-    if base is not None:
+    if base is not None:  # before dataclasses: one that derives from dict has more than its fields
         return _derived(cls, tag, base)
+    if dataclasses.is_dataclass(cls):
+        return _dataclass(cls, tag)
     if not is_made_of_fields(cls):
         raise UsageError(
             f"{cls.__qualname__!r} cannot be registered - its state is not in Python attributes - store the values "

@@ -16,7 +16,6 @@ from waitpoint.codec.kinds import is_model
 from waitpoint.codec.natives import is_sequence
 from waitpoint.codec.paths import members
 
-
 made = [0]  # how many were ever made in this process: tells cheaply whether decoding met one
 
 

@@ -1,7 +1,8 @@
 """Everything Waitpoint raises: one base, a family for each thing a reader can do about it.
 
 Rule: an error says fact, reason and cure, quotes names and ids, and carries its values as attributes. It never carries
-payloads or state, which may be secret. Control flow (a pause) is not an error and does not derive from the base.
+payloads or state, which may be secret; where a caller has to choose among open questions it quotes how their texts
+begin. Control flow (a pause) is not an error and does not derive from the base.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
 )
 from waitpoint.codec import Registry
+from waitpoint.engine.questions import listed
 from waitpoint.engine.segment import event
 from waitpoint.errors import (
     AlreadyAnsweredError,
@@ -62,10 +63,9 @@ def prepare(resume: Any, open_rows: Sequence[QuestionRow], saver: BaseCheckpoint
             reason="not_pending",
         )
     if len(open_rows) > 1:
-        listed = ", ".join(repr(r.id) for r in open_rows)
         raise AmbiguousInterruptError(
             f"When there are multiple pending interrupts, you must specify the interrupt id when resuming. There are "
-            f"multiple pending interrupts on thread {key.thread_id!r}: {listed}",
+            f"multiple pending interrupts on thread {key.thread_id!r}: {listed(open_rows)}",
             reason="ambiguous",
             pending_ids=[r.id for r in open_rows],
         )
@@ -121,11 +121,11 @@ def refusal(
     first = next((k for k in wrong if k in known and known[k].status == "answered"), wrong[0])
     row = known.get(first)
     lead = f"Unknown or already-consumed interrupt: {first}"
-    listed = f"; pending are {', '.join(map(repr, sorted(pending)))}" if pending else "; nothing is pending"
+    waits = f"; pending are {', '.join(map(repr, sorted(pending)))}" if pending else "; nothing is pending"
     texts = [str(w) for w in wrong]
     if row is None:
         return UnknownInterruptError(
-            f"{lead} is no question of this thread{listed}", interrupt_ids=texts, pending_ids=pending
+            f"{lead} is no question of this thread{waits}", interrupt_ids=texts, pending_ids=pending
         )
     if key is not None and row.key != key:
         where = f"thread {row.key.thread_id!r} of graph {row.key.graph!r}"
@@ -146,7 +146,7 @@ def refusal(
             still_to_run=running,
         )
     why = f"was withdrawn: {row.reason}" if row.status == "withdrawn" else "cannot be answered any more"
-    return UnknownInterruptError(f"{lead} {why}{listed}", interrupt_ids=texts, pending_ids=pending)
+    return UnknownInterruptError(f"{lead} {why}{waits}", interrupt_ids=texts, pending_ids=pending)
 
 
 def settle(saver: BaseCheckpointSaver, change: Settle) -> ThreadRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,10 @@ from waitpoint.checkpoint.base import QuestionRow, Writes
 from waitpoint.engine.segment import Segment, event, withdrawals
 from waitpoint.engine.tasks import Outcome
 from waitpoint.records import Interrupt
+
+LISTED = 20
+TEXT_CHARS = 60
+TEXT_KEYS = ("question", "text", "message", "prompt", "title", "description")
 
 
 def interrupt_of(row: QuestionRow) -> Interrupt[Any]:
@@ -22,6 +26,20 @@ def interrupt_of(row: QuestionRow) -> Interrupt[Any]:
 def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:
     """Return the questions that a person can answer, in the order they were asked."""
     return sorted((r for r in rows if r.can_answer), key=lambda r: (r.asked_at, r.ns, r.task_id, r.seq))
+
+
+def listed(rows: Sequence[QuestionRow]) -> str:
+    """Name open questions to a caller who has to choose: id, node, and how the text begins (never the whole payload)."""
+    named = [f"{row.id!r} (node {row.node!r}{_text(codec.loads(row.value))})" for row in rows[:LISTED]]
+    return ", ".join(named) + (f" and {len(rows) - LISTED} more" if len(rows) > LISTED else "")
+
+
+def _text(payload: Any) -> str:
+    if isinstance(payload, dict):
+        payload = next((payload[k] for k in TEXT_KEYS if isinstance(payload.get(k), str)), None)
+    if not isinstance(payload, str):
+        return ""
+    return f" asks {payload if len(payload) <= TEXT_CHARS else payload[: TEXT_CHARS - 1] + '…'!r}"
 
 
 def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:

@@ -22,6 +22,7 @@ from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
+from waitpoint.engine.questions import listed
 from waitpoint.engine.resuming import tasks_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment, event, withdrawals
@@ -156,10 +157,9 @@ def cleared(call: Invocation, loaded: Loaded, *, forking: bool) -> list[tuple[st
         )
     open_rows = [q for q in loaded.questions if q.status == "open"]
     if open_rows and not withdraw and not forking:
-        listed = ", ".join(f"{q.id!r} (of node {q.node!r})" for q in open_rows)
         raise PendingQuestionsError(
             f"Thread {key.thread_id!r} of graph {key.graph!r} waits for answers, and new input would drop its questions: "
-            f'{listed}; answer them with Command(resume=...), or pass on_pending="withdraw"',
+            f'{listed(open_rows)}; answer them with Command(resume=...), or pass on_pending="withdraw"',
             thread_id=key.thread_id,
             pending_ids=[q.id for q in open_rows],
         )

@@ -44,7 +44,13 @@ class SqliteSaver(BaseCheckpointSaver):
         self._database = Database(conn, busy_timeout)
         self._transitions = writes.Transitions()
         self.blocking = not self._database.in_memory
+        self._file = Path(self._database.name).resolve()
         self._closing = weakref.finalize(self, self._database.close)
+
+    @property
+    def identity(self) -> str:
+        """What database this is: that of two savers on one file is equal."""
+        return super().identity if self._database.in_memory else f"sqlite:{self._file}"
 
     @classmethod
     def from_conn_string(cls, conn_string: str | Path, *, busy_timeout: float = 30.0) -> Self:

@@ -16,7 +16,7 @@ from typing_extensions import TypeAliasType
 
 from waitpoint import codec, errors, records
 from waitpoint.codec import Registry, UnknownValue
-from waitpoint.errors import UnknownTagError, UsageError
+from waitpoint.errors import UsageError
 
 
 @dataclass
@@ -54,7 +54,13 @@ class State(TypedDict):
     color: Color
 
 
+@dataclass
+class Box:
+    item: Any
+
+
 REGISTRY = Registry.from_schemas(State)
+BOXES = Registry.from_schemas(State, Box)
 
 
 def there_and_back(value: Any, registry: Registry = REGISTRY) -> Any:
@@ -85,15 +91,20 @@ def test_unknown_tag_is_inert_shown_as_json_and_written_back_byte_for_byte() -> 
     assert codec.to_json(back) == {"p": [shown.to_json(), {"tag": f"{__name__}:Color", "value": "RED"}, {"1": "eA=="}]}
 
 
-def test_unknown_value_is_refused_where_it_is_needed_naming_path_tag_and_cure() -> None:
-    registry = Registry()
-    value = codec.loads(codec.dumps({"items": [1, Point(1)]}, REGISTRY), registry)
-    with pytest.raises(UnknownTagError, match=re.escape("'state.items[1]'")) as caught:
-        registry.require_known(value, "state")
-    assert caught.value.tag == f"{__name__}:Point"
-    assert caught.value.path == "state.items[1]"
-    assert "waitpoint.codec.register" in str(caught.value)
-    REGISTRY.require_known(value, "state")  # knows of no unknown value: does not look
+def test_unknown_values_are_counted_and_found_with_their_paths() -> None:
+    data = codec.dumps({"items": [1, Point(1), Box(Frozen(1))], "k": {Frozen(2): 1}}, BOXES)
+    before = codec.made[0]
+    value = codec.loads(data, REGISTRY)
+    assert codec.made[0] == before + 1
+    assert list(codec.find_unknown(value)) == [("items[2]", value["items"][2])]
+    value = codec.loads(data, Registry())
+    assert [path for path, _ in codec.find_unknown(value, "state")] == [
+        "state.items[1]",
+        "state.items[2]",
+        "state.k (key [<UnknownValue>])",
+    ]
+    boxed = codec.loads(codec.dumps(Box(Frozen(1)), BOXES), Registry.from_schemas(Box))
+    assert [path for path, _ in codec.find_unknown([boxed])] == ["[0].item"]
 
 
 def test_json_view_shows_fields_and_text() -> None:

@@ -15,8 +15,8 @@ from waitpoint.codec.classes import Form, Reader, form_of
 from waitpoint.codec.hooks import Packer, Unpacker
 from waitpoint.codec.natives import Encoder, Kind
 from waitpoint.codec.reachable import classes_of
-from waitpoint.codec.unknown import UnknownValue, find_unknown
-from waitpoint.errors import StoreError, UnknownTagError, UsageError
+from waitpoint.codec.unknown import UnknownValue
+from waitpoint.errors import StoreError, UsageError
 
 C = TypeVar("C", bound=type)
 
@@ -33,7 +33,6 @@ class Registry:
         self._classes: dict[str, type] = {}
         self._readers: dict[str, Reader] = {}
         self._tags: dict[type, str] = {}
-        self._met_unknown = False
         self.packer: Final = Packer(self._encoders, self._find)
         self.unpacker: Final = Unpacker(self._read_tagged)
 
@@ -65,18 +64,6 @@ class Registry:
     def tag_of(self, cls: type) -> str | None:
         """Return the tag under which instances are stored, or None if the class is not registered."""
         return self._tags.get(cls) or (self._parent.tag_of(cls) if self._parent else None)
-
-    def require_known(self, value: Any, path: str) -> None:
-        """Refuse a value that holds something of an unknown type; raises UnknownTagError with its path and tag."""
-        if not self._met_unknown:
-            return
-        for place, unknown in find_unknown(value, path):
-            raise UnknownTagError(
-                f"{place!r} holds a value tagged {unknown.tag!r} that cannot be used - {unknown.reason} - declare its "
-                f"class in the graph's schemas, or call waitpoint.codec.register(cls, aliases=[{unknown.tag!r}])",
-                tag=unknown.tag,
-                path=place,
-            )
 
     def add(self, cls: type, tag: str, aliases: Iterable[str] = (), form: Form | None = None) -> None:
         """Put a class into the table; any tag is allowed here."""
@@ -123,10 +110,7 @@ class Registry:
     def _read_tagged(self, payload: list[Any], data: bytes) -> Any:
         tag = payload[0]
         reader = self.reader(tag)
-        value = UnknownValue(tag, data) if reader is None else reader(payload, data)
-        if type(value) is UnknownValue:
-            self._met_unknown = True
-        return value
+        return UnknownValue(tag, data) if reader is None else reader(payload, data)
 
     def reader(self, tag: str) -> Reader | None:
         """Return what reads values of this tag, or None if no class has it."""

@@ -24,7 +24,7 @@ from waitpoint.engine.segment import Segment
 from waitpoint.engine.tasks import Task
 from waitpoint.errors import (
     ConfigError,
-    EmptyInputError,
+    NotFoundError,
 )
 from waitpoint.records import START, Durability, OnPending
 
@@ -84,7 +84,7 @@ Opening = Generator[Store, Any, Opened]
 def raise_unknown_checkpoint(key: ThreadKey, checkpoint_id: str) -> None:
     """Refuse a checkpoint id that the thread does not have."""
     from_thread = f"thread {key.thread_id!r} of graph {key.graph!r}"
-    raise EmptyInputError(f"Unknown checkpoint {checkpoint_id!r} in {from_thread}; take ids from get_state_history()")
+    raise NotFoundError(f"Unknown checkpoint {checkpoint_id!r} in {from_thread}; take ids from get_state_history()")
 
 
 def claimed(call: Invocation, thread: ThreadRow | None, head: str | None, next_item: int | None) -> ThreadRow:

@@ -65,7 +65,7 @@ class _Start:
 def first_step(call: Invocation, before: Head | None, writer: ItemWriter | None, ns: str = "") -> _Start:
     """Return the first checkpoints of a run on a new input, and its first tasks."""
     spec = call.spec
-    result = _input_result(spec, call.input)
+    result = input_result(spec, call.input)
     values = dict(before.values) if before is not None else initial(spec.channels)
     digest = canonical.args_digest((call.input,), {}) if ns else ""
     step = -1 if before is None else before.step + 1
@@ -93,8 +93,8 @@ def first_step(call: Invocation, before: Head | None, writer: ItemWriter | None,
     return _Start(second, tasks_of(spec, second), rows, done)
 
 
-def _input_result(spec: GraphSpec, given: Any) -> Result:
-    """Tell what an input writes; a command as input writes its update and goes where it says."""
+def input_result(spec: GraphSpec, given: Any) -> Result:
+    """Return what an input writes; a command as input writes its update and goes where it says."""
     if isinstance(given, Command):
         result = Result(START, prepared_writes(spec, spec.to_writes(given.update)) if given.update is not None else [])
         result.gotos = places(spec, START, given.goto)

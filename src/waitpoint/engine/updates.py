@@ -19,19 +19,19 @@ from waitpoint.checkpoint.base import (
 )
 from waitpoint.core.apply import Result, apply_writes, next_control
 from waitpoint.core.channels import initial
-from waitpoint.core.plan import Control
+from waitpoint.core.plan import Control, due_tasks
 from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
-from waitpoint.engine.invocation import Invocation, run_at
+from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
 from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.segment import Segment, event, withdrawals
 from waitpoint.engine.snapshots import place
-from waitpoint.engine.starting import WITHDRAWN_BY_MOVE
-from waitpoint.engine.tasks import collect
+from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, input_result, start_row
+from waitpoint.engine.tasks import Body, Task, collect
 from waitpoint.errors import ConfigError, InvalidUpdateError, ThreadBusyError
 from waitpoint.records import COPY, END, INPUT, START, StateUpdate
 
@@ -68,6 +68,15 @@ def _check_step(step: Sequence[StateUpdate], *, bulk: bool) -> None:
         )
 
 
+def _with_finished(run: Run) -> tuple[dict[str, Any], set[str]]:
+    """Return the values with the writes of tasks that have finished; without them if the step failed on them."""
+    finished = [t.result for t in run.tasks if t.state == "done" and t.result is not None]
+    try:
+        return apply_writes(run.spec, run.values, finished)
+    except Exception:  # noqa: BLE001 - contradicting writes, or a reducer's own error
+        return dict(run.values), set()
+
+
 class _Update:
     """One attempt to write updates, on the thread as it was read."""
 
@@ -80,9 +89,7 @@ class _Update:
         self.explicit = checkpoint_id is not None and self.thread is not None and checkpoint_id != self.thread.head
         self.base: Loaded = saver.load(key, "", checkpoint_id) if self.explicit else loaded
         if self.explicit and self.base.checkpoint is None:
-            raise ConfigError(
-                f"Unknown checkpoint {checkpoint_id!r} in thread {key.thread_id!r} of graph {key.graph!r}"
-            )
+            raise_unknown_checkpoint(key, checkpoint_id or "")
         if self.thread is not None and self.thread.status == "running" and not owner.is_dead(self.thread):
             raise ThreadBusyError(
                 f"Thread {key.thread_id!r} of graph {key.graph!r} is running; wait for it to rest before changing its state",
@@ -91,7 +98,7 @@ class _Update:
             )
         self.writer = ItemWriter(Numbers(self.thread.next_item if self.thread is not None else 0), graph.registry)
         self.rows: list[Any] = []
-        self.outcomes: list[OutcomeRow] = []
+        self.outcomes: dict[str, OutcomeRow] = {}  # by task, for checkpoints that are made here
 
     def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
         """Write all supersteps in one transition; return the config of the last checkpoint."""
@@ -114,7 +121,9 @@ class _Update:
             )
         )
         then.head, then.next_item = head.id, self.writer.numbers.next
-        writes = Writes(self.rows, self.writer.taken(), self.outcomes, withdrawn=self.closed, final=self.final)
+        writes = Writes(
+            self.rows, self.writer.taken(), [*self.outcomes.values()], withdrawn=self.closed, final=self.final
+        )
         writes.events = [*withdrawals(self.closed), event("updated", head.id, source=head.source)]
         self.saver.move(Move(self.key, old, then, writes))
         return {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": "", "checkpoint_id": head.id}}
@@ -129,6 +138,8 @@ class _Update:
 
     def _step(self, head: Head | None, run: Run | None, step: Sequence[StateUpdate]) -> Head:
         as_node = step[0].as_node
+        if as_node in (END, COPY) and step[0].values is not None:
+            raise InvalidUpdateError(f"An update as {as_node!r} takes no values, since no node returns them; pass None")
         if as_node == COPY:
             if head is None:
                 raise InvalidUpdateError("There is no checkpoint to copy; the thread has never run")
@@ -139,8 +150,7 @@ class _Update:
         values = dict(head.values) if head is not None else initial(spec.channels)
         written: set[str] = set() if head is not None else set(values)
         if run is not None and not self.explicit:  # what siblings finished in this step is kept
-            finished = [t.result for t in run.tasks if t.state == "done" and t.result is not None]
-            values, more = apply_writes(spec, run.values, finished)
+            values, more = _with_finished(run)
             written |= more | run.patched
         if as_node == INPUT:
             return self._input(head, values, written, step[0].values)
@@ -148,6 +158,8 @@ class _Update:
             control = Control() if as_node == END else (head.control if head is not None else Control())
             return self._made(head, values, written, control)
         results = [self._result(head, values, u) for u in step]
+        if head is not None:
+            self._finish(head, step, results)
         values, more = apply_writes(spec, values, results)
         control = next_control(
             spec, replace(head.control) if head is not None else Control(), results, ran_deferred=False
@@ -179,14 +191,28 @@ class _Update:
             f"checkpoint"
         )
 
+    def _finish(self, head: Head, step: Sequence[StateUpdate], results: Sequence[Result]) -> None:
+        """Record the updates as what the tasks of the checkpoint before came to, if that was made here too."""
+        if all(row.id != head.id for row in self.rows):
+            return
+        open_tasks = due_tasks(head.id, head.ns, head.control)
+        for update, result in zip(step, results, strict=True):
+            due = next((d for d in open_tasks if d.name == result.node and update.task_id in (None, d.id)), None)
+            if due is not None:
+                open_tasks.remove(due)
+                task = Task(due, self.graph.spec.nodes[due.name], result=result)
+                self.outcomes[due.id] = start_row(self.graph.spec, head, task, "done", self.writer)
+
     def _input(self, head: Head | None, values: dict[str, Any], written: set[str], given: Any) -> Head:
         """As if the thread was given an input: its checkpoint, with the entry due."""
         spec = self.graph.spec
-        result = Result(START, spec.to_writes(spec.make_input(given)) if given is not None else [])
-        values, more = apply_writes(spec, values, [result])
-        step = -1 if head is None else head.step + 1
-        control = next_control(spec, Control(), [Result(START)], ran_deferred=False)
-        return self._made(head, values, written | more, control, source="input", step=step)
+        control = Control(due=(START,))
+        made = self._made(head, values, written, control, source="input", step=-1 if head is None else head.step + 1)
+        result = input_result(spec, given) if given is not None else Result(START)
+        (due,) = due_tasks(made.id, made.ns, control)
+        task = Task(due, spec.nodes[START], body=Body(result))
+        self.outcomes[due.id] = start_row(spec, made, task, "waiting", self.writer)
+        return made
 
     def _made(
         self, head: Head | None, values: dict[str, Any], written: set[str], control: Control, *, source: str = "update",

@@ -29,6 +29,13 @@ Deciding = Generator[Any, Any, bool]
 
 def supersteps(run: Run) -> Steps:
     """Run to the next rest. Raises the first error of a node, after everything was recorded."""
+    try:
+        yield from _supersteps(run)
+    except Stopped as stop:  # the consumer left while it was shown something, with no task at work
+        yield from _left(run, stop)
+
+
+def _supersteps(run: Run) -> Steps:
     yield from _greeting(run)
     first = True
     while True:
@@ -110,6 +117,7 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     task.outcome, task.attempt, task.body = outcome, outcome.attempt, outcome.body
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
     task.state = _STATES.get(outcome.kind, "failed") if outcome.misfit is None else "waiting"
+    task.children = outcome.children
     if task.state == "done":
         fused = last and all(t.state == "done" for t in run.tasks)
         if run.segment is not None and not fused:
@@ -133,7 +141,7 @@ def _record(run: Run, task: Task, writes: Writes) -> None:
     if outcome.kind != "stopped":
         row = outcomes.to_row(run.spec, run.head, task, outcome, task.state, run.writer)  # type: ignore[arg-type]
         writes.outcomes = [*writes.outcomes, row]
-        conclude(writes, run.segment, outcome)
+        conclude(writes, run.segment, outcome, run.child_ns(task))
     task.outcome = None
 
 
@@ -146,7 +154,7 @@ def _collect(run: Run, pending: int) -> Steps:
 
 
 def _wind_down(run: Run, stop: Stopped) -> Steps:
-    """Return the consumer left: let started work end, record it, and leave the thread ready to go on."""
+    """Let started work end, record it, and leave the thread ready to go on."""
     yield from _collect(run, (yield Cancel(abandon=False)))
     done = bool(run.tasks) and all(t.state == "done" for t in run.tasks)
     try:
@@ -154,7 +162,12 @@ def _wind_down(run: Run, stop: Stopped) -> Steps:
             raise stop.error  # nothing was left to do
     except Exception:  # noqa: BLE001 - it is on record; who left wants to hear of leaving
         raise stop.error from None
-    if run.is_root and run.segment is not None:
+    yield from _left(run, stop)
+
+
+def _left(run: Run, stop: Stopped) -> Steps:
+    """Leave the thread ready to go on, unless it rests already, and tell who left why."""
+    if run.is_root and run.segment is not None and not run.rests:
         writes = _all_outcomes(run)
         writes.events = [*writes.events, event("interrupted", error=type(stop.error).__name__)]
         yield from _rest(run, "ready", writes)
@@ -234,12 +247,14 @@ def _pause(run: Run) -> Deciding:
         writes = _all_outcomes(run)
         if not run.is_root:
             yield Store(segment.save, (writes, run.writer.taken(), False))
+            run.show_nested()
             return True
         cache(segment.saver, segment.key, run.head)
         status: Status = "waiting" if run.end == "waiting" else "idle"
         writes.events = [*writes.events, event("paused", run.head.id)]
         if (yield from _rest(run, status, writes)):
             return False
+        run.show_nested()
     interrupts = run.interrupts()
     yield from run.emit("updates", {INTERRUPT: interrupts})
     if interrupts:
@@ -305,6 +320,7 @@ def _rest(
             if status != "ready" and _wake(run):
                 return True
         else:
+            run.rests = True
             return False
 
 

@@ -75,14 +75,14 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     ns = f"{task.ns}|{own}" if task.ns else own
     call.shown_ns = (*run.shown_ns, *own.split("|"))
     around = run.around
-    call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
+    call.around = replace(call.around, store=call.around.store or around.store, control=around.control, within=journal)
     call.live = around.live
     call.around.live, call.around.live_modes = around.live, around.live_modes
     call.around.emit_custom = around.emit_custom and _writer(around.live, call.shown_ns)
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"
-    return Session(call, Parent(journal.recorder, ns, (*task.path,), is_node))
+    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, is_node))
 
 
 def go_live(session: Session, parts: Any, subgraphs: bool) -> None:

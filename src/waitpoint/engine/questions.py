@@ -8,11 +8,12 @@ from typing import Any
 
 from waitpoint import codec
 from waitpoint.checkpoint.base import QuestionRow, Writes
-from waitpoint.engine.segment import Segment, event, withdrawals
+from waitpoint.engine.segment import Segment, event, withdrawals, within
 from waitpoint.engine.tasks import Outcome
 from waitpoint.records import Interrupt
 
 LISTED = 20
+NOT_ASKED = "its node ran again and did not ask it"
 TEXT_CHARS = 60
 TEXT_KEYS = ("question", "text", "message", "prompt", "title", "description")
 
@@ -42,8 +43,11 @@ def _text(payload: Any) -> str:
     return f" asks {payload if len(payload) <= TEXT_CHARS else payload[: TEXT_CHARS - 1] + '…'!r}"
 
 
-def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:
-    """Add to a commit what an attempt's end says of its questions, and to the segment's view of them."""
+def conclude(writes: Writes, segment: Segment, outcome: Outcome, ns: str) -> None:
+    """Add to a commit what an attempt's end says of its questions, and to the segment's view of them.
+
+    `ns` is the namespace of graphs that are nested in the task.
+    """
     end = outcome.conclusion
     if outcome.misfit is not None:
         question_id, error = outcome.misfit
@@ -59,13 +63,30 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome) -> None:
         writes.events = [*writes.events, *(event("asked", q.id, node=q.node) for q in end.asked)]
     if end.entries:
         writes.journal = [*writes.journal, *end.entries]
-    for row in end.unreached:
-        writes.withdrawn = [*writes.withdrawn, (row.id, "its node ran again and did not ask it")]
-        segment.questions[row.id] = replace(row, status="withdrawn")
-    if end.unreached:
-        writes.events = [*writes.events, *withdrawals(writes.withdrawn)]
+    gone = [(row.id, NOT_ASKED) for row in (*end.unreached, *_uncalled(segment, outcome, ns))]
+    if gone:
+        writes.withdrawn = [*writes.withdrawn, *gone]
+        writes.events = [*writes.events, *withdrawals(gone)]
+        for question_id, reason in gone:
+            row = segment.questions[question_id]
+            segment.questions[question_id] = replace(row, status="withdrawn", reason=reason)
     if end.taken:
         _mark_taken(writes, segment, outcome)
+
+
+def _uncalled(segment: Segment, outcome: Outcome, ns: str) -> list[QuestionRow]:
+    """Return what is open in nested graphs that an attempt, having returned or paused, did not call or did not await."""
+    if outcome.kind not in ("done", "waiting"):
+        return []
+    called = outcome.children if outcome.kind == "waiting" else 0
+    below = (q for q in segment.questions.values() if q.status == "open" and within(q.ns, ns))
+    return [q for q in below if _call_number(q.ns[len(ns) + 1 :]) >= called]
+
+
+def _call_number(rest: str) -> int:
+    """Return which call of a task this is, from what follows the task's namespace: the first has no number."""
+    first = rest.partition("|")[0]
+    return int(first) if first.isdigit() else 0
 
 
 def _mark_taken(writes: Writes, segment: Segment, outcome: Outcome) -> None:

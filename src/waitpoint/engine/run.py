@@ -13,6 +13,7 @@ from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.breakpoints import Breakpoints
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.scope import Surroundings, TaskScope
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.tasks import Task, fresh
@@ -40,6 +41,7 @@ class Run:
     resumed: bool = False  # continues from a rest: a breakpoint at this checkpoint was stopped at already
     is_fresh: bool = False  # an update made this checkpoint, and no run has been at it: breakpoints still hold
     is_root: bool = True
+    rests: bool = False  # the thread rests where this run brought it
     debug: bool = False
     # the present superstep
     tasks: list[Task] = field(default_factory=list)
@@ -77,6 +79,12 @@ class Run:
     def interrupts(self) -> tuple[Interrupt[Any], ...]:
         """All questions that wait in this superstep, nested ones too, in the order of the tasks."""
         return tuple(i for t in self.tasks if t.state == "waiting" for i in t.interrupts)
+
+    def show_nested(self) -> None:
+        """Show whatever the graphs called in a task ask, also those whose pause the task's body did not wait for."""
+        for task in self.tasks:
+            if task.state == "waiting" and task.children:
+                task.interrupts = tuple(interrupt_of(q) for q in answerable(self.questions_under(task)))
 
     def emit(self, mode: str, payload: Any) -> Iterable[Emit]:
         """Return a part for the consumer, if that mode was asked for."""

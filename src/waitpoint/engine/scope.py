@@ -25,6 +25,7 @@ class Surroundings:
     registry: Any = None
     emit_custom: Callable[[Any], None] | None = None
     previous: Any = None
+    within: Journal | None = None  # of the attempt that called this graph
     live: Any = None  # takes parts while tasks run
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
 
@@ -50,7 +51,7 @@ class TaskScope:
     def begin(self, questions: Any = (), entries: Any = ()) -> None:
         """Open the journal of the attempt."""
         self.journal = Journal(self.task, self.attempt, self.around.recorder, questions, entries)
-        self.journal.registry = self.around.registry
+        self.journal.registry, self.journal.outer = self.around.registry, self.around.within
 
     def try_again(self) -> None:
         """Open the journal of a retry: it sees what this attempt recorded."""

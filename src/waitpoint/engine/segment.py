@@ -6,7 +6,7 @@ The segment holds the fence. Every commit of the root graph and of graphs nested
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from waitpoint.checkpoint.base import (
 )
 from waitpoint.engine.heads import Numbers
 from waitpoint.errors import ConflictError
+from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Durability
 
 
@@ -103,6 +104,12 @@ class Segment:
         """With durability "exit" a finished subgraph leaves no checkpoints behind."""
         with self._lock:
             self._unsaved.pop(ns, None)
+
+    def during(self, attempt: Journal, call: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Make a store call of a graph that was called in an attempt, unless that attempt has ended."""
+        with self._lock:  # the thread rests under this lock, so a late call comes before that or not at all
+            attempt.check_open("store what a graph did that was called")
+            return call(*args)
 
     def under(self, prefix: str, task_id: str) -> list[QuestionRow]:
         """Return the questions of a task and of the graphs nested in it (`prefix` is the task's own namespace)."""

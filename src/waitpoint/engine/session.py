@@ -8,13 +8,14 @@ from typing import Any
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
 from waitpoint.engine import answers, opening, owner, resuming
-from waitpoint.engine.commands import Emit, Sleep, Steps, Store
+from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Store
 from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment
 from waitpoint.errors import NodeFailedError, UnknownInterruptError
+from waitpoint.interrupts.journal import Journal
 from waitpoint.records import INTERRUPT
 
 POLL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
@@ -27,6 +28,7 @@ class Parent:
     segment: Segment | None
     ns: str
     path: tuple[str, ...]
+    journal: Journal
     is_node: bool = False  # the graph is the node itself, rather than called by its function
 
 
@@ -42,7 +44,7 @@ class Session:
     def steps(self) -> Steps:
         """Open and run; afterwards `result` has the outcome."""
         try:
-            yield from self._steps()
+            yield from self._steps() if self.parent is None else _within(self.parent, self._steps())
         finally:
             if self.call.owner:
                 owner.release(self.call.owner)
@@ -150,6 +152,29 @@ class Session:
             self.run = opened.run
             if not opened.resting:
                 yield from supersteps(opened.run)
+
+
+def _within(parent: Parent, steps: Steps) -> Steps:
+    """Stop a nested graph where the attempt that called it has ended without awaiting it."""
+    reply: Any = None
+    failure: BaseException | None = None
+    while True:
+        try:
+            command = steps.send(reply) if failure is None else steps.throw(failure)
+        except StopIteration:
+            return
+        reply, failure = None, None
+        try:
+            if isinstance(command, Start):
+                parent.journal.check_open("start a node of the graph called")
+            elif isinstance(command, Store) and parent.segment is not None:
+                command = Store(parent.segment.during, (parent.journal, command.call, command.args))
+            reply = yield command
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - the steps decide what it means
+            failure = error
 
 
 def _moved_to_fork(resume: Any, old: Sequence[QuestionRow], asked: Sequence[QuestionRow]) -> Any:

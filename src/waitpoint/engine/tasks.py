@@ -14,23 +14,21 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from waitpoint import codec
 from waitpoint import runtime as runtimes
 from waitpoint.checkpoint.base import JournalRow, OutcomeRow, QuestionRow
 from waitpoint.core.apply import Result, apply_writes
 from waitpoint.core.names import node_name, suggestion
 from waitpoint.core.plan import Due
 from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
+from waitpoint.engine import endings
 from waitpoint.engine.langchain import lend_config
 from waitpoint.engine.scope import TaskScope
 from waitpoint.errors import (
     GraphBubbleUp,
-    GraphInterrupt,
     InvalidUpdateError,
     NodeError,
     ParentCommand,
     ReplayMismatch,
-    SwallowedInterruptError,
     UnknownTagError,
     UsageError,
 )
@@ -63,6 +61,7 @@ class Task:
     interrupts: tuple[Interrupt[Any], ...] = ()
     attempt: int = 0
     answer_seq: int = 0  # the thread's, when the last attempt read its answers
+    children: int = 0  # graphs that the last attempt called
     cached: bool = False  # finished in an earlier run
     outcome: Outcome | None = None  # of the present run, until it is stored
 
@@ -89,6 +88,7 @@ class Outcome:
     misfit: tuple[str, BaseException] | None = None
     body: Body = field(default_factory=Body)
     attempt: int = 1
+    children: int = 0  # graphs that the attempt called
 
 
 # --- the calls that the generator asks for ----------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def attempt(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
     try:
         if body.result is None:
             yield from _body(spec, task, values, scope, body)
-            if scope.journal.pauses or scope.journal.misfit is not None:
+            if scope.journal.must_end:
                 body.result = None  # something caught the pause or the refusal: what came after it does not count
                 return _ended(scope, body)
         assert body.result is not None
@@ -224,9 +224,8 @@ def attempt(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
 def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, body: Body) -> Any:
     node = task.node
     if body.error is None:
-        given = _input(task, node.reader, values, scope)
         try:
-            body.result = yield from _tried(spec, node, given, scope)
+            body.result = yield from _tried(spec, task, values, scope)
         except Exception as error:
             # Recorded before the handler runs: a handler that crashes runs again, the failed body does not.
             if node.error_handler is None or isinstance(error, GraphBubbleUp) or _is_final(scope.journal, error):
@@ -256,11 +255,13 @@ def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskSco
     return read(reader, values, scope.run.steps_left)
 
 
-def _tried(spec: GraphSpec, node: Node, given: Any, scope: TaskScope) -> Any:
+def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope) -> Any:
+    node = task.node
     tries = 0
     while True:
         tries += 1
         try:
+            given = _input(task, node.reader, values, scope)
             raw = yield _Do(node.call, given, scope)
             return collect(spec, node.name, raw)
         except ParentCommand as sent:
@@ -294,7 +295,7 @@ def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolic
 
 def _is_final(journal: Journal, error: BaseException) -> bool:
     """Errors that trying again cannot mend: a refused answer, a changed program, a swallowed pause."""
-    return journal.misfit is not None or bool(journal.pauses) or isinstance(error, ReplayMismatch)
+    return journal.must_end or isinstance(error, ReplayMismatch)
 
 
 def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, result: Result) -> Any:
@@ -314,17 +315,20 @@ def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
 def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: BaseException | None = None) -> Outcome:
     """Turn the end of a body into an outcome, and seal the attempt."""
     journal = scope.journal
-    paused = interrupts_of(error)
+    paused = endings.interrupts_of(error)
     if journal.misfit is not None:
         error, paused, result = journal.misfit[1], None, None
+    elif journal.refusal is not None:
+        error, paused, result = journal.refusal, None, None
     elif journal.pauses and paused is None:
-        error, result = _swallowed(journal, error), None
-    elif paused is not None and not journal.pauses and not paused:
-        journal.pauses.append("")
+        error, result = endings.beside_pauses(journal, error), None
+    elif paused is not None:
+        paused = tuple({i.id: i for i in (*journal.waiting, *paused)}.values())
     conclusion = journal.conclude(scope.answers_read_before, ended=result is not None or paused is not None)
     if conclusion.drifted is not None and paused is not None:
-        error, paused = _drifted(journal, conclusion), None
+        error, paused = endings.drifted(journal, conclusion), None
     outcome = Outcome("done", result, error, paused or (), conclusion, journal.misfit, body, journal.attempt)
+    outcome.children = journal.children
     if paused is not None:
         outcome.kind, outcome.error = "waiting", None
     elif isinstance(error, ParentCommand):
@@ -332,52 +336,6 @@ def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: Ba
     elif error is not None:
         outcome.kind = "failed" if isinstance(error, Exception) else "stopped"
     return outcome
-
-
-def interrupts_of(error: BaseException | None) -> tuple[Interrupt[Any], ...] | None:
-    """Return the questions of a pause, also of a group of nothing but pauses; None if this is no pause."""
-    if isinstance(error, GraphInterrupt):
-        return error.interrupts
-    if isinstance(error, BaseExceptionGroup):
-        found: list[Interrupt[Any]] = []
-        for inner in error.exceptions:
-            part = interrupts_of(inner)
-            if part is None:
-                return None
-            found += part
-        return tuple(found)
-    return None
-
-
-def _swallowed(journal: Journal, error: BaseException | None) -> BaseException:
-    if error is not None and not isinstance(error, Exception):
-        return error
-    place = journal.pauses[-1]
-    after = "returned" if error is None else f"raised {type(error).__name__}"
-    swallowed = SwallowedInterruptError(
-        f"Node {journal.task.node!r} asked a question at {place} and then {after} as if it had not: something between "
-        f"there and the node's end caught the pause; let GraphInterrupt pass (it is no Exception, so `except Exception` "
-        f"never catches it)",
-        node=journal.task.node,
-        site=place,
-    )
-    swallowed.__cause__ = error
-    return swallowed
-
-
-def _drifted(journal: Journal, conclusion: Conclusion) -> ReplayMismatch:
-    asked = conclusion.drifted
-    assert asked is not None
-    paths = tuple(codec.loads(asked.row.extra).get("changed_paths", ()))
-    place = site.text(asked.site)
-    return ReplayMismatch(
-        f"Node {journal.task.node!r} asked something else at {place} after each of the last {asked.drift} answers, so none "
-        f"was used; the payload differs at {', '.join(map(repr, paths)) or 'its whole'}: put step() around what varies, or "
-        f"name it in `ignore`; the last question stays open",
-        node=journal.task.node,
-        site=place,
-        paths=paths,
-    )
 
 
 # --- inputs and outputs -----------------------------------------------------------------------------------------------

@@ -62,6 +62,11 @@ class Asked:
     used: bool = False
     taken: bool = False
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether an attempt did not ask it (nobody withdrew it): asked once more, it is another question."""
+        return self.row.status == "withdrawn" and self.row.settle_seq is None
+
     @classmethod
     def of(cls, row: QuestionRow) -> Asked:
         """Decode a stored question."""
@@ -109,8 +114,11 @@ class Journal:
         self.recorder = recorder
         self.registry: Registry | None = None
         self.pauses: list[str] = []  # where a pause was raised in this attempt, for the swallow check
+        self.waiting: list[Interrupt[Any]] = []  # what those pauses ask
         self.misfit: tuple[str, BaseException] | None = None  # a question whose answer its class refused, and how
+        self.refusal: PayloadError | None = None  # of a question that could not be told from another
         self.sealed = False
+        self.outer: Journal | None = None  # of the attempt in which the graph of this task was called
         self._rows = questions
         self._asked: list[Asked] | None = None
         self.entries = {row.seq: row for row in entries}
@@ -163,18 +171,27 @@ class Journal:
     def pause(self, interrupts: list[Interrupt[Any]], place: str) -> GraphInterrupt:
         """Note that the body is being stopped here, and make the exception that stops it."""
         self.pauses.append(place)
+        self.waiting += interrupts
         return GraphInterrupt(interrupts)
+
+    @property
+    def must_end(self) -> bool:
+        """Whether the body was told to stop, whatever it made of that."""
+        return bool(self.pauses) or self.misfit is not None or self.refusal is not None
 
     def check_open(self, what: str) -> None:
         """Refuse to ask or act for an attempt that has ended."""
-        if self.sealed:
-            raise SealedAttemptError(
-                f"Cannot {what} in node {self.task.node!r}: its attempt has ended, and this coroutine or thread outlived "
-                f"it; await or join it inside the node"
-            )
+        journal: Journal | None = self
+        while journal is not None:
+            if journal.sealed:
+                raise SealedAttemptError(
+                    f"Cannot {what} in node {journal.task.node!r}: its attempt has ended, and this coroutine or thread "
+                    f"outlived it; await or join it inside the node"
+                )
+            journal = journal.outer
 
     def _find(self, site: sites.Site, match: str, key: str | None) -> Asked | None:
-        equal = [a for a in self.asked if not a.used and a.match == match and a.row.qkey == key]
+        equal = [a for a in self.asked if not a.used and not a.is_gone and a.match == match and a.row.qkey == key]
         for candidate in equal:
             if sites.same(candidate.site, site):
                 return candidate
@@ -184,10 +201,11 @@ class Journal:
         task = self.task
         for other in self.asked:
             if other.used and other.row.status == "open" and other.match == match and other.row.qkey == question.key:
-                raise PayloadError(
+                self.refusal = PayloadError(
                     f"Node {task.node!r} asks the same question twice at once: a reviewer could not tell the two apart; "
                     f"give each a `key`, or say in the payload what it is about"
                 )
+                raise self.refusal
         seq = self.next_seq()
         extra = {"path": list(task.path), "match": match} if match != digest else {"path": list(task.path)}
         row = QuestionRow(

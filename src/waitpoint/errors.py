@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 __all__ = [
     "AlreadyAnsweredError",
     "AmbiguousInterruptError",
+    "ChangedInPlaceWarning",
     "CheckpointerRequiredError",
     "ConfigError",
     "ConflictError",
+    "DebugWarning",
     "EmptyChannelError",
     "EmptyInputError",
     "GraphBubbleUp",
@@ -35,6 +37,7 @@ __all__ = [
     "PendingQuestionsError",
     "QuestionWithdrawn",
     "ReplayMismatch",
+    "RunAgainWarning",
     "SealedAttemptError",
     "StepInDoubtError",
     "StoreError",
@@ -346,6 +349,21 @@ class UnknownTagError(StoreError):
         super().__init__(message)
         self.tag = tag
         self.path = path
+
+
+# --- debug mode: warnings ---------------------------------------------------------------------------------------------
+
+
+class DebugWarning(UserWarning):
+    """Base of what a graph compiled with `debug=True` warns of: it works, and is likely not meant."""
+
+
+class RunAgainWarning(DebugWarning):
+    """A node with recorded effects runs again from its first line; what stands outside of `step()` happens again."""
+
+
+class ChangedInPlaceWarning(DebugWarning):
+    """A node changed its input in place and did not return it, so the change is not stored; return an update."""
 
 
 # --- control flow: not errors -----------------------------------------------------------------------------------------

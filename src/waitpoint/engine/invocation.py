@@ -46,6 +46,7 @@ class Invocation:
     modes: frozenset[str] = frozenset()
     recursion_limit: int = 10_000
     step_timeout: float | None = None
+    debug: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)  # of every checkpoint of this run
     shown_ns: tuple[str, ...] = ()
     live: Any = None  # where parts of this run go while tasks run: the outermost consumer's
@@ -109,7 +110,7 @@ def run_of(call: Invocation, head: Head, segment: Segment | None, tasks: list[Ta
     around = replace(call.around, recorder=segment, registry=call.registry)
     run = Run(
         call.spec, call.registry, head, segment, around, call.breakpoints, call.modes, call.shown_ns, tasks=tasks,
-        step_timeout=call.step_timeout,
+        step_timeout=call.step_timeout, debug=call.debug,
     )  # fmt: skip
     entry = 1 if head.control.due == (START,) else 0
     run.step_limit = head.step + entry + call.recursion_limit

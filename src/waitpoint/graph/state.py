@@ -296,7 +296,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
         `checkpointer` is a saver; None: none, or as a subgraph the parent's; True: as a subgraph one's own state that
         lives on; False: none in any case. `interrupt_before` and `interrupt_after` are static breakpoints.
-        `name` owns the graph's threads: another name, other threads.
+        `name` owns the graph's threads: another name, other threads. `debug` warns of bodies that run again over effects
+        on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`).
 
         Raises:
             GraphValidationError: the graph cannot work; the text names the node and says the cure.

@@ -14,7 +14,6 @@ Four transitions suffice:
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -450,6 +449,8 @@ async def offload(saver: BaseCheckpointSaver, call: Any, *args: Any) -> Any:
     """Call a saver method without blocking the event loop; a cancellation does not interrupt the call."""
     if not saver.blocking:
         return call(*args)
+    import asyncio
+
     return await asyncio.shield(asyncio.to_thread(call, *args))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.drive import QUEUED_PARTS
 from waitpoint.engine.tasks import Outcome, in_context, run_async
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
 
 
 class AsyncParts:
@@ -19,12 +23,16 @@ class AsyncParts:
     """
 
     def __init__(self) -> None:
+        import asyncio
+
         self.loop = asyncio.get_running_loop()
         self.queue: asyncio.Queue[Any] = asyncio.Queue()
         self.closed = False
 
     def put(self, part: Emit) -> None:
         """Hand over a part; dropped when the consumer has left."""
+        import asyncio
+
         if self.closed:
             return
         try:
@@ -37,9 +45,18 @@ class AsyncParts:
             asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
 
     async def _put(self, part: Emit) -> None:
+        import asyncio
+
         while self.queue.qsize() >= QUEUED_PARTS and not self.closed:  # noqa: ASYNC110 - only worker threads wait
             await asyncio.sleep(0.005)
         self.queue.put_nowait(part)
+
+
+async def in_thread(call: Callable[..., T], *args: Any, **options: Any) -> T:
+    """Make a call off the event loop."""
+    import asyncio
+
+    return await asyncio.to_thread(call, *args, **options)
 
 
 def drive_async(
@@ -58,6 +75,8 @@ class _Driver:
         self.running = 0
 
     async def run(self) -> AsyncIterator[Emit]:
+        import asyncio
+
         reply: Any = None
         failure: BaseException | None = None
         try:
@@ -91,6 +110,8 @@ class _Driver:
     async def _item(self, deadline: float | None) -> Any:
         if deadline is None:
             return await self.parts.queue.get()
+        import asyncio
+
         try:
             async with asyncio.timeout_at(deadline):
                 return await self.parts.queue.get()
@@ -102,7 +123,7 @@ class _Driver:
             return await self._stored(command)
         if isinstance(command, Start):
             context = in_context(command.scope)
-            task = asyncio.get_running_loop().create_task(self._work(command), context=context)
+            task = self.parts.loop.create_task(self._work(command), context=context)
             self.tasks.add(task)
             self.running += 1
             task.add_done_callback(lambda done: self._ended(done, command))
@@ -111,6 +132,8 @@ class _Driver:
                 task.cancel()
             return self.running
         elif isinstance(command, Sleep):
+            import asyncio
+
             await asyncio.sleep(command.seconds)
         return None
 
@@ -118,6 +141,8 @@ class _Driver:
         """Call the store off the event loop; a cancellation arrives after the commit, never in it."""
         if not self.blocking:
             return command.call(*command.args)
+        import asyncio
+
         call = asyncio.ensure_future(asyncio.to_thread(command.call, *command.args))
         try:
             return await asyncio.shield(call)
@@ -133,10 +158,14 @@ class _Driver:
         """Return a coroutine that was cancelled before its first step has said nothing yet."""
         self.tasks.discard(done)
         if done.cancelled():
+            import asyncio
+
             self.parts.queue.put_nowait((start.task, Outcome("stopped", error=asyncio.CancelledError())))
 
     async def _wind_down(self, left: BaseException) -> None:
         """Let the loop record what has ended; its parts have no reader any more."""
+        import asyncio
+
         self.parts.closed = True
         reply: Any = None
         failure: BaseException | None = Stopped(left)

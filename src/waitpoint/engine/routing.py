@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +32,8 @@ def _asked(branch: Branch, given: Any, store: Any) -> Any:
     value = call.fn(given, **wanted) if call.takes_input else call.fn(**wanted)
     if not call.is_async:
         return value
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

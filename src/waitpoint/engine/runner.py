@@ -5,7 +5,6 @@ Thin faces: each call becomes an `Invocation`, a `Session` runs it, a driver obe
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -16,7 +15,7 @@ from waitpoint.engine import nested, snapshots, updates
 from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.drive import Parts, drive
-from waitpoint.engine.drive_async import AsyncParts, drive_async
+from waitpoint.engine.drive_async import AsyncParts, drive_async, in_thread
 from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
@@ -180,25 +179,25 @@ class Runner(Declared):
 
     async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
         """Return the async form of `get_state`."""
-        return await asyncio.to_thread(self.get_state, config, subgraphs=subgraphs)
+        return await in_thread(self.get_state, config, subgraphs=subgraphs)
 
     async def aget_state_history(self, config: Mapping[str, Any], **options: Any) -> AsyncIterator[StateSnapshot]:
         """Return the async form of `get_state_history`."""
         history = self.get_state_history(config, **options)
-        while (snapshot := await asyncio.to_thread(next, history, None)) is not None:
+        while (snapshot := await in_thread(next, history, None)) is not None:
             yield snapshot
 
     async def aupdate_state(
         self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> dict[str, Any]:
         """Return the async form of `update_state`."""
-        return await asyncio.to_thread(self.update_state, config, values, as_node, task_id)
+        return await in_thread(self.update_state, config, values, as_node, task_id)
 
     async def abulk_update_state(
         self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> dict[str, Any]:
         """Return the async form of `bulk_update_state`."""
-        return await asyncio.to_thread(self.bulk_update_state, config, supersteps)
+        return await in_thread(self.bulk_update_state, config, supersteps)
 
     # --- making sessions ---
 

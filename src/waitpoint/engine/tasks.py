@@ -5,7 +5,6 @@ Written once as a generator of calls; `run_blocking` and `run_async` only differ
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import random
 import time
@@ -126,6 +125,8 @@ class _Do:
             return await call.fn.ainvoke(self.input, self.scope.config)
         if call.is_async:
             return await self._function()
+        import asyncio
+
         work = asyncio.ensure_future(asyncio.to_thread(self._function))
         try:
             value = await asyncio.shield(work)
@@ -152,6 +153,8 @@ class _Sleep:
         time.sleep(self.seconds)
 
     async def awaiting(self) -> None:
+        import asyncio
+
         await asyncio.sleep(self.seconds)
 
 

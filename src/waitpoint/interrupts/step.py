@@ -6,7 +6,6 @@ effect and its record lies a window in which a crash leaves it unknown whether i
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable
@@ -219,6 +218,8 @@ async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitabl
 
 
 async def _off(fn: Callable[..., T], *args: Any) -> T:
+    import asyncio
+
     return await asyncio.shield(asyncio.to_thread(fn, *args))
 
 

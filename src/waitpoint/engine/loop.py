@@ -16,6 +16,7 @@ from waitpoint.core.apply import apply_writes, next_control
 from waitpoint.core.plan import due_tasks
 from waitpoint.engine import outcomes
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
+from waitpoint.engine.debugging import watched
 from waitpoint.engine.heads import Head, cache, store_values, to_row
 from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
@@ -88,7 +89,8 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             run.scopes.append(scope)
             if "tasks" in run.modes and task.name != START:
                 yield Emit(run.shown_ns, "tasks", _started(run, task))
-            yield Start(task, scope, attempt(run.spec, task, run.values, scope))
+            calls = attempt(run.spec, task, run.values, scope)
+            yield Start(task, scope, watched(calls, run.spec, task.node, scope) if run.debug else calls)
             pending += 1
         while pending:
             task, outcome = yield Next(run.step_timeout)

@@ -12,7 +12,7 @@ from waitpoint.cli.place import Place
 from waitpoint.codec import to_json
 from waitpoint.records import Question
 
-CARDS = 5  # more questions than these are listed in a table
+CARDS = 3  # more questions than these are listed in a table
 _WORDS = ("question", "message", "prompt", "title", "text", "description")
 _COLUMNS = (
     terminal.Column("ID", "cyan"),

@@ -1,0 +1,111 @@
+"""Run the clean-up demo and kill it at each of its points in turn, then start it again; a folder is left for each.
+
+    python tests/demo_killed.py FOLDER STEP
+
+A point is a moment before or after a transition of the store, or an effect on a file, or a line of the audit log. Every
+STEP-th point gets a folder of its own. Each run is a fork, so that nothing is imported twice. Prints a JSON line for each
+point: its number, its name, how the first run ended and how the second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+
+import cleanup
+import tidying
+
+from waitpoint.checkpoint.sqlite import SqliteSaver
+
+KEPT = "notes/meeting.md"  # the one file that is answered no
+
+
+class Points:
+    """Counts the points of a run and dies at one of them."""
+
+    def __init__(self, fatal: int, told: int) -> None:
+        self.fatal = fatal
+        self.told = told
+        self.names: list[str] = []
+
+    def pass_by(self, name: str) -> None:
+        self.names.append(name)
+        if len(self.names) == self.fatal:
+            os.write(self.told, json.dumps(self.names).encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, owner: Any, name: str) -> None:
+        inner: Callable[..., Any] = getattr(owner, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self.pass_by(f"before {name}")
+            result = inner(*args, **kwargs)
+            self.pass_by(f"after {name}")
+            return result
+
+        setattr(owner, name, wrapped)
+
+
+class Terminal:
+    """A standard stream that says it is a terminal and shows nothing."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def answer(prompt: str, allowed: str) -> str:
+    assert allowed == "ynq", f"asked about a doubt that a probe can settle: {prompt}"
+    return "n" if KEPT in prompt else "y"
+
+
+def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
+    """Run the demo in a fork; give how it ended, and the points that it passed."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        points = Points(fatal, write)
+        for name in ("move", "commit", "settle", "record"):
+            points.around(SqliteSaver, name)
+        for name in ("unlink", "replace"):
+            points.around(Path, name)
+        points.around(tidying, "note")
+        cleanup.key_pressed = answer
+        sys.stdin = sys.stdout = Terminal()  # type: ignore[assignment]
+        sys.argv = ["cleanup.py", "--folder", str(folder)]
+        code = cleanup.main()
+        os.write(write, json.dumps(points.names).encode())
+        os._exit(code)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status), json.loads(told) if told else []
+
+
+def main() -> None:
+    base, step = Path(sys.argv[1]), int(sys.argv[2])
+    code, names = run(base / "whole", 0)
+    print(json.dumps({"point": 0, "name": "", "first": code, "second": 0, "points": len(names)}), flush=True)
+    for point in range(1, len(names) + 1, step):
+        folder = base / str(point)
+        first, passed = run(folder, point)
+        second, _ = run(folder, 0)
+        line = {"point": point, "name": passed[-1], "first": first, "second": second}
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -72,6 +72,14 @@ class Scope(Protocol):
 
 
 current: ContextVar[Scope | None] = ContextVar("waitpoint_scope", default=None)
+attempt: ContextVar[Any] = ContextVar("waitpoint_attempt", default=None)
+"""The journal of the attempt to which the running code belongs; a retry begins another one in the same scope."""
+
+
+def enter(scope: Scope) -> None:
+    """Make a task's scope and its present attempt those of the code that runs here."""
+    current.set(scope)
+    attempt.set(scope.journal)
 
 
 def scope(what: str) -> Scope:

@@ -26,7 +26,7 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
         return True
     if own is False:
         return False
-    journal = scope.journal
+    journal = runtimes.attempt.get()
     given = (config or {}).get("configurable", {}).get("thread_id")
     here = journal.task.key.thread_id
     segment: Segment | None = journal.recorder
@@ -55,7 +55,7 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
 
 def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session:
     """Return the session of a graph inside the task that runs here."""
-    journal, run = scope.journal, scope.run
+    journal, run = runtimes.attempt.get(), scope.run
     if isinstance(call.input, Command) and call.input.has_resume:
         raise UsageError(
             f"Graph {graph.name!r} was resumed from inside node {journal.task.node!r}; questions of nested graphs are "
@@ -104,8 +104,7 @@ def concluded(session: Session) -> Any:
     assert run is not None
     scope = runtimes.current.get()
     if session.parent is not None and run.end != "finished":
-        assert scope is not None
-        raise scope.journal.pause(list(run.interrupts()), f"graph {run.spec.name!r}")
+        raise session.parent.journal.pause(list(run.interrupts()), f"graph {run.spec.name!r}")
     if session.parent is None and scope is not None and run.end == "waiting":
         listed = ", ".join(repr(i.id) for i in run.interrupts())
         raise UsageError(

@@ -25,6 +25,7 @@ from waitpoint.engine.scope import TaskScope
 from waitpoint.errors import (
     GraphBubbleUp,
     InvalidUpdateError,
+    NodeTimeoutError,
     NodeError,
     ParentCommand,
     ReplayMismatch,
@@ -101,6 +102,7 @@ class _Do:
     input: Any
     scope: TaskScope
     error: NodeError | None = None
+    timeout: float | None = None  # seconds that a coroutine may take
 
     def blocking(self) -> Any:
         """Make the call in this thread."""
@@ -124,7 +126,7 @@ class _Do:
         if call.kind != "function":
             return await call.fn.ainvoke(self.input, self.scope.config)
         if call.is_async:
-            return await self._function()
+            return await (self._function() if self.timeout is None else self._timed(self.timeout))
         import asyncio
 
         work = asyncio.ensure_future(asyncio.to_thread(self._function))
@@ -136,6 +138,22 @@ class _Do:
             await asyncio.wait([work])  # a thread cannot be cancelled: it ends, and what it did is recorded
             value = work.result()
         return await value if inspect.isawaitable(value) else value
+
+    async def _timed(self, seconds: float) -> Any:
+        import asyncio
+
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await self._function()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise NodeTimeoutError(
+                f"Node {self.scope.node!r} took longer than its timeout of {seconds:g} seconds and was cancelled; raise the "
+                f"timeout, or continue the thread to try again",
+                node=self.scope.node,
+                run_timeout=seconds,
+            ) from error
 
     def _function(self) -> Any:
         call = self.call
@@ -200,7 +218,7 @@ site.boundary(run_async)
 def in_context(scope: TaskScope) -> Context:
     """Return a copy of the caller's context in which `scope` is current; LangChain's runnables see its config there."""
     context = copy_context()
-    context.run(runtimes.current.set, scope)
+    context.run(runtimes.enter, scope)
     lend_config(context, scope)
     return context
 
@@ -265,7 +283,8 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
         tries += 1
         try:
             given = _input(task, node.reader, values, scope)
-            raw = yield _Do(node.call, given, scope)
+            sent_with = task.due.send.timeout if task.due.send is not None else None
+            raw = yield _Do(node.call, given, scope, timeout=node.timeout if sent_with is None else sent_with)
             return collect(spec, node.name, raw)
         except ParentCommand as sent:
             command = sent.args[0]
@@ -282,6 +301,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
             wait = min(wait, policy.max_interval) + (random.uniform(0, 1) if policy.jitter else 0)  # noqa: S311
             yield _Sleep(wait)
             scope.try_again()
+            runtimes.enter(scope)  # what the failed attempt left running keeps the sealed journal of that attempt
 
 
 def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolicy | None:

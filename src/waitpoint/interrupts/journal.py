@@ -294,7 +294,8 @@ def running(what: str, *, recorded: bool = True) -> Journal:
         OutsideGraphError: no node is running here.
         CheckpointerRequiredError: `recorded`, and the graph has no checkpointer.
     """
-    journal: Journal = runtime.scope(what).journal
+    runtime.scope(what)
+    journal: Journal = runtime.attempt.get()
     if recorded and journal.recorder is None:
         raise CheckpointerRequiredError(
             f"Called {what} in node {journal.task.node!r} of a graph without a checkpointer, so nobody could ever answer; "

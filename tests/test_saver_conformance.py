@@ -11,7 +11,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
 
-pytest.register_assert_rewrite("waitpoint.testing")
+pytest.register_assert_rewrite("waitpoint.testing.conformance")
 
 from waitpoint.testing.conformance import SaverConformance  # noqa: E402 - after assertions are made readable
 

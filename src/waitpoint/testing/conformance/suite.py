@@ -6,7 +6,7 @@ Derive from it in a test module and give it a fixture `saver` that yields an emp
         @pytest.fixture
         def saver(self): ...
 
-`pytest.register_assert_rewrite("waitpoint.testing")` before the import makes failures readable.
+`pytest.register_assert_rewrite("waitpoint.testing.conformance")` before the import makes failures readable.
 """
 
 from waitpoint.testing.conformance.commits import CommitConformance

@@ -11,7 +11,7 @@ import pytest
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.flaky import Flaky
 from tests.behaviours.graphs import State, asked, builder, chain, parallel, thread
-from waitpoint.errors import InvalidUpdateError
+from waitpoint.errors import InvalidUpdateError, NodeTimeoutError
 from waitpoint.graph import END, START, StateGraph
 from waitpoint.types import Command, Send, interrupt
 
@@ -265,3 +265,22 @@ def test_with_durability_exit_a_finished_subgraph_leaves_no_checkpoints(saver: A
 def test_an_unknown_durability_is_refused(saver: Any, call: Call) -> None:
     with pytest.raises(ValueError, match="`durability` is 'sometimes'; give one of 'sync', 'async', 'exit'"):
         call(chain(saver, Flaky().steady), {"log": []}, thread(), durability="sometimes")
+
+
+# --- timeouts of nodes ------------------------------------------------------------------------------------------------
+
+
+def test_an_async_node_over_its_timeout_is_cancelled_and_named() -> None:
+    cancelled = []
+
+    async def waits_for_ever(state: State) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(1)
+            raise
+
+    graph = StateGraph(State).add_node(waits_for_ever, timeout=0.01).add_edge(START, "waits_for_ever").compile()
+    with pytest.raises(NodeTimeoutError, match="waits_for_ever") as late:
+        asyncio.run(graph.ainvoke({"log": []}))
+    assert (late.value.kind, late.value.run_timeout, cancelled) == ("run", 0.01, [1])

@@ -142,8 +142,9 @@ class _Do:
     async def _timed(self, seconds: float) -> Any:
         import asyncio
 
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 return await self._function()
         except TimeoutError as error:
             if not limit.expired():

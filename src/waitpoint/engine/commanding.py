@@ -71,6 +71,9 @@ def _answered(
         return (yield from continued(call, saver, loaded))
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     writes = _patched(call, head, thread, command, writer)
+    settled = {s.id: s for s in prepared.settlements}
+    # Whoever claims acts on all answers that are there, so none of the others can be replaced any more.
+    writes.final = [q.id for q in loaded.questions if q.replaceable and q.id not in settled]
     change = Settle(key, prepared.settlements, call.claim(), head.id if writes.outcomes else None, writes)
     row = yield Store(answers.settle, (saver, change))
     if row.owner != call.owner:
@@ -79,7 +82,6 @@ def _answered(
         loaded = yield Store(saver.load, (key,))
         head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
     else:
-        settled = {s.id: s for s in prepared.settlements}
         loaded.questions = [_settled(q, settled.get(q.id), row.answer_seq) for q in loaded.questions]
     run = yield from resumed(call, saver, loaded, head, row)
     run.segment.claim(row)

@@ -48,7 +48,7 @@ def _supersteps(run: Run) -> Steps:
         first = False
         failure = yield from _run_due(run)
         if failure is not None:
-            yield from _fail(run, failure)
+            yield from _fail(run, failure)  # comes back only if answers came that mended it
         if any(t.state != "done" for t in run.tasks):
             if (yield from _pause(run)):
                 return
@@ -119,7 +119,7 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     task.outcome, task.attempt, task.body = outcome, outcome.attempt, outcome.body
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
     task.state = _STATES.get(outcome.kind, "failed") if outcome.misfit is None else "waiting"
-    task.children = outcome.children
+    task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries
     if task.state == "done":
         fused = last and all(t.state == "done" for t in run.tasks)
         if run.segment is not None and not fused:
@@ -282,21 +282,39 @@ def _fail(run: Run, error: BaseException) -> Steps:
 
     An answer that its class refused is no failure of the step: the question is open again, and the thread waits.
     """
-    if run.segment is not None:
-        refused = any(_is_refused(t) for t in run.tasks) and all(t.state != "failed" for t in run.tasks)
-        writes = _all_outcomes(run)
-        if run.is_root:
-            writes.events = [*writes.events, event("refused" if refused else "failed", run.head.id, error=repr(error))]
-            status: Status = "waiting" if refused else "failed"
-            while (yield from _rest(run, status, writes, error=None if refused else repr(error))):
-                again = yield from _run_due(run)
-                writes, error = _all_outcomes(run), again or error
-        else:
-            yield Store(run.segment.save, (writes, run.writer.taken(), False))
+    mending, misfit = run.segment is not None, False
+    while mending:
+        misfit = misfit or any(_is_refused(t) for t in run.tasks)
+        refused = misfit and all(t.state != "failed" for t in run.tasks)
+        mending = yield from _rest_failed(run, error, refused=refused)
+        if mending:  # answers came meanwhile, perhaps to a question of the task that failed
+            left: BaseException | None = error if refused else None
+            found = (yield from _run_due(run)) or _failure_of(run) or left
+            if found is None:
+                return
+            error = found
     if isinstance(error, ParentCommand) and not run.is_root:
         command = error.args[0]
         raise ParentCommand(Command(update=command.update, goto=command.goto)) from None
     raise error
+
+
+def _rest_failed(run: Run, error: BaseException, *, refused: bool) -> Deciding:
+    """Let the thread rest with an error; True if instead answers came that make a task due again."""
+    assert run.segment is not None
+    writes = _all_outcomes(run)
+    if not run.is_root:
+        yield Store(run.segment.save, (writes, run.writer.taken(), False))
+        return False
+    writes.events = [*writes.events, event("refused" if refused else "failed", run.head.id, error=repr(error))]
+    status: Status = "waiting" if refused else "failed"
+    return (yield from _rest(run, status, writes, error=None if refused else repr(error)))
+
+
+def _failure_of(run: Run) -> BaseException | None:
+    """Return the error of a task that failed before, in this run."""
+    errors = (t.error for t in run.tasks if t.state == "failed")
+    return next((e for e in errors if isinstance(e, BaseException)), None)
 
 
 def _is_refused(task: Task) -> bool:
@@ -330,7 +348,9 @@ def _wake(run: Run) -> bool:
     """Make tasks due whose questions were settled since they read their answers."""
     woken = False
     for task in run.tasks:
-        if task.state == "waiting" and any((q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)):
+        if task.state in ("waiting", "failed") and any(
+            (q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)
+        ):
             task.state, woken = "due", True
     return woken
 

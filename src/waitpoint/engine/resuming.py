@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from waitpoint.checkpoint.base import (
@@ -48,6 +48,7 @@ def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> O
         return Opened(at_rest(run), resting=True)
     then = claimed(call, thread, None, None)
     writes = Writes(events=[event("continued", checkpoint.id)])
+    writes.final = [q.id for q in loaded.questions if q.replaceable]  # the run acts on what it has read
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
     run.segment.claim(then)
     run.resumed = thread.status in ("idle", "waiting", "failed")
@@ -68,7 +69,7 @@ def resumed(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: 
     assert call.key is not None
     segment = Segment(saver, row, call.durability)
     segment.root_checkpoint = head.id
-    segment.questions = {q.id: q for q in loaded.questions}
+    segment.questions = {q.id: replace(q, replaceable=False) if q.replaceable else q for q in loaded.questions}
     reader = ItemReader(saver, call.key, call.registry)
     prior = yield Store(prior_of, (loaded.outcomes, reader))
     run = run_of(call, head, segment, [])

@@ -87,6 +87,7 @@ class Conclusion:
     drifted: Asked | None = None
     entries: list[JournalRow] = field(default_factory=list)  # exceptions that the body went on after
 
+    known: list[JournalRow] = field(default_factory=list)  # all entries of the task, for its next attempt
 
 @dataclass(slots=True)
 class Question:
@@ -258,6 +259,7 @@ class Journal:
 
     def _last_effect(self) -> float:
         if self.children:
+            end.known = list((self.entries | {r.seq: r for r in end.entries}).values())
             return float("inf")  # what a child graph did may lie after any answer
         return max((r.seq for r in self.entries.values() if r.state != "not_happened"), default=-1)
 

@@ -162,7 +162,7 @@ class EventRow:
     seq: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Writes:
     """Rows that a transition adds. `withdrawn` closes open questions: id -> reason. `reopened` takes an answer back."""
 
@@ -181,7 +181,7 @@ class Writes:
 # --- transitions ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Move:
     """Change a thread that nobody runs, if it is still as `believed` (None: it did not exist).
 
@@ -196,7 +196,7 @@ class Move:
     durable: bool = True
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Rest:
     """How a run comes to rest; refused if answers came that it has not read."""
 
@@ -205,7 +205,7 @@ class Rest:
     error: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Commit:
     """Add what the runner did, if `fence` is still the thread's. Returns nothing.
 
@@ -237,7 +237,7 @@ class Settlement:
     reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Settle:
     """Settle questions of one thread, all or none, and make the thread ready. Always durable. Returns the ThreadRow.
 
@@ -255,7 +255,7 @@ class Settle:
     writes: Writes = field(default_factory=Writes)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Record:
     """Put the outcome of an execution in the place of its journal entry, whoever runs the thread now. Always durable.
 

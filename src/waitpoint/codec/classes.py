@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, is_typeddict
+from typing import Any, Final, NamedTuple, is_typeddict
 
 from waitpoint.codec import models
 from waitpoint.codec.kinds import is_model, is_namedtuple
@@ -27,8 +26,7 @@ _NEW = object.__new__
 _SET = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """How instances of one class are stored and read."""
 
     encode: Encoder

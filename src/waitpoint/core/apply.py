@@ -13,7 +13,7 @@ from waitpoint.errors import ReplayMismatch
 from waitpoint.records import END, MISSING, Send
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Result:
     """What a finished task wants: its writes in order, and where to go besides its fixed edges.
 

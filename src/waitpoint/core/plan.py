@@ -10,7 +10,7 @@ from waitpoint import ids
 from waitpoint.records import END, START, Send
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Control:
     """What a checkpoint says of the future: what is due and how far the joins have come. `writers` made it.
 
@@ -29,7 +29,7 @@ class Control:
         return not (self.due or self.sends or self.deferred)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Due:
     """A task to be run: a node reached by an edge, or by a `Send` (then `send` holds its input)."""
 

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
 
 from waitpoint.records import RetryPolicy
 
 ChannelKind = Literal["last", "fold", "append", "messages"]
 
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Channel:
+
+class Channel(NamedTuple):
     """One key of the state and how writes to it combine.
 
     kind "last": the one write of a superstep (a second one is an error).
@@ -33,8 +34,7 @@ class Channel:
     prepare: Callable[[Any], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """Something callable with what it wants injected.
 
     `wants` maps parameter names to what they get: "config", "writer", "store", "runtime", "previous", "error", and for
@@ -48,11 +48,10 @@ class Call:
     kind: Literal["function", "runnable", "graph"] = "function"
     is_async: bool = False
     takes_input: bool = True
-    wants: Mapping[str, str] = field(default_factory=dict)
+    wants: Mapping[str, str] = _NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """How a node's or router's input is made from the values: these keys, then `make` (None: the dict itself).
 
     With `whole` the state is one unnamed value (key "__root__") and the input is that value. `managed` names further keys
@@ -62,11 +61,10 @@ class Reader:
     keys: tuple[str, ...]
     make: Callable[[dict[str, Any]], Any] | None = None
     whole: bool = False
-    managed: Mapping[str, str] = field(default_factory=dict)
+    managed: Mapping[str, str] = _NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """A router behind a node: `call` returns where to go; `ends` maps its results to node names (None: names as such)."""
 
     name: str
@@ -75,8 +73,7 @@ class Branch:
     ends: Mapping[Any, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A node: its call, its input, and what follows it. `edges` may hold `END`."""
 
     name: str
@@ -87,13 +84,12 @@ class Node:
     retry: tuple[RetryPolicy, ...] = ()
     error_handler: Call | None = None
     destinations: tuple[str, ...] | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = _NONE
     defer: bool = False
     timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(NamedTuple):
     """An edge that waits for all of `sources`, over supersteps, then goes to `target` once."""
 
     sources: frozenset[str]
@@ -105,8 +101,7 @@ class Join:
         return f"join:{'+'.join(sorted(self.sources))}:{self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSpec:
+class GraphSpec(NamedTuple):
     """A compiled graph. `nodes` holds "__start__" too, a node without a call whose edges and branches are the entry.
 
     `input_keys` are the keys an input may write; `to_writes` turns an update (dict, dataclass or model instance, list of

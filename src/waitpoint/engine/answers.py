@@ -32,7 +32,7 @@ from waitpoint.errors import (
 from waitpoint.records import Answer
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Prepared:
     """Answers that passed all checks. `repeated`: all were stored before, under the same tokens."""
 

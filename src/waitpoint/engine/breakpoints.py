@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from waitpoint.core.names import suggestion
 from waitpoint.engine.tasks import Task
@@ -14,8 +13,7 @@ from waitpoint.records import START
 Names = Collection[str] | Literal["*"]
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoints:
+class Breakpoints(NamedTuple):
     """Where a run stops. "*" is every node."""
 
     names_before: Names = ()

@@ -13,7 +13,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from waitpoint import codec
 from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, ThreadKey
@@ -30,15 +30,14 @@ CACHED_HEADS = 256
 Ref = int | list[int] | bytes  # an item, flat ranges [start, end, ...] of items, or the encoded value itself
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Where a value holds something of a type that this process does not know."""
 
     tag: str
     path: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Head:
     """A decoded checkpoint: what it holds, where that is stored, and what is due."""
 
@@ -58,7 +57,7 @@ class Head:
     moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Numbers:
     """Gives out item numbers of a thread; shared by all graphs that run in it."""
 
@@ -186,7 +185,7 @@ def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: I
     return joined
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ItemCopies:
     """Writes a list anew in one run of numbers, whatever was stored before."""
 

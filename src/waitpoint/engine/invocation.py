@@ -29,7 +29,7 @@ from waitpoint.errors import (
 from waitpoint.records import START, Durability, OnPending
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Invocation:
     """One call of invoke or stream, sorted out."""
 
@@ -66,10 +66,10 @@ class Invocation:
         for key in wanted:
             if key not in self.spec.channels:
                 raise ConfigError(f"`output_keys` names {key!r}, which is no key of graph {self.spec.name!r}")
-        self.spec = replace(self.spec, output_keys=wanted)
+        self.spec = self.spec._replace(output_keys=wanted)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Opened:
     """What an opening came to: a run, one that only shows where the thread rests, or (`wait_for`) someone else's run."""
 

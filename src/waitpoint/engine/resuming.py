@@ -94,7 +94,7 @@ def answered(call: Invocation, saver: BaseCheckpointSaver, claimed_row: ThreadRo
     return Opened(run)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Prior:
     """An outcome row with its decoded parts."""
 

@@ -23,7 +23,7 @@ from waitpoint.records import Interrupt, Send
 NOWHERE = ThreadKey("", "")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """A run from a checkpoint on. `segment` is None without a checkpointer."""
 
@@ -122,7 +122,7 @@ class Run:
         return scope
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Patch:
     """An update laid over a checkpoint by a command: writes that count at once, and more places to go."""
 

@@ -13,7 +13,7 @@ from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
 from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Surroundings:
     """What all tasks of one graph run share."""
 
@@ -30,7 +30,7 @@ class Surroundings:
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TaskScope:
     """The scope of one task's attempt."""
 

@@ -21,7 +21,7 @@ from waitpoint.records import INTERRUPT
 POLL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Parent:
     """The task in which a nested graph runs."""
 
@@ -32,7 +32,7 @@ class Parent:
     is_node: bool = False  # the graph is the node itself, rather than called by its function
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """A call of a graph. `wait` False: if another run has the thread, return at once instead of awaiting its rest."""
 

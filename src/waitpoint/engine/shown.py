@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from waitpoint.engine.commands import Emit
 from waitpoint.errors import ConfigError
@@ -12,8 +11,7 @@ from waitpoint.errors import ConfigError
 MODES = ("values", "updates", "custom", "tasks")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """Which modes were asked for, and what is put in front of each payload."""
 
     modes: tuple[str, ...]

@@ -54,7 +54,7 @@ def unsaved(call: Invocation) -> Run:
     return run_of(call, started.head, None, started.tasks)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Start:
     head: Head
     tasks: list[Task]

@@ -37,7 +37,7 @@ from waitpoint.interrupts.journal import Conclusion, Journal
 from waitpoint.records import END, Command, Interrupt, RetryPolicy, Send
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Body:
     """What the body of a task came to, kept apart from its routers: a body that finished is not run again."""
 
@@ -45,7 +45,7 @@ class Body:
     error: BaseException | None = None  # retries exhausted: the error handler's turn
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Task:
     """A task of the present superstep, with what earlier attempts left."""
 
@@ -76,7 +76,7 @@ class Task:
         return self.due.name
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcome:
     """What an attempt came to. `kind` "parent": a command for the parent graph; "stopped": cancelled or killed."""
 
@@ -94,7 +94,7 @@ class Outcome:
 # --- the calls that the generator asks for ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Do:
     """Call something of the user's with an input."""
 
@@ -164,7 +164,7 @@ class _Do:
         return call.fn(self.input, **wanted) if call.takes_input else call.fn(**wanted)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sleep:
     seconds: float
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedValue:
+class ManagedValue(NamedTuple):
     """Marks a key that no node writes; `what` says what a task finds there."""
 
     what: Literal["remaining_steps", "is_last_step"]

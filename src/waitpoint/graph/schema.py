@@ -8,8 +8,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NotRequired, Required, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from typing_extensions import ReadOnly
 
@@ -33,8 +32,7 @@ _CONCRETE: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """A schema, resolved. `hints` are its annotations with their extras, by key; `make` is as in `Reader`."""
 
     declared: Any

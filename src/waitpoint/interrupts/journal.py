@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from waitpoint import canonical, clock, codec, ids, runtime
 from waitpoint.checkpoint.base import JournalRow, QuestionRow, ThreadKey
@@ -27,8 +27,7 @@ from waitpoint.records import Interrupt
 DRIFTS_ALLOWED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TaskIdentity:
+class TaskIdentity(NamedTuple):
     """Which task of which checkpoint this is. `path` is the chain of node names from the root graph to it."""
 
     key: ThreadKey
@@ -50,7 +49,7 @@ class Recorder(Protocol):
         """Store the outcome of the execution named by the row's token; False if that execution no longer counts."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Asked:
     """A question in this attempt's eyes. `used`: reached in this attempt. `taken`: its answer was given to the body."""
 
@@ -75,7 +74,7 @@ class Asked:
         return cls(row, frames, extra.get("match", row.digest), extra.get("drift", 0))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Conclusion:
     """What an attempt's end adds to the record, and what it says of the questions that were there."""
 
@@ -89,7 +88,7 @@ class Conclusion:
 
     known: list[JournalRow] = field(default_factory=list)  # all entries of the task, for its next attempt
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Question:
     """One call of `interrupt()`: payload, where, and how it may be recognised."""
 

@@ -36,7 +36,7 @@ IN_DOUBT_ANSWER: dict[str, Any] = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     """One call of `step()`, as it is recognised and shown."""
 

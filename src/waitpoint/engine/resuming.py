@@ -51,7 +51,9 @@ def continued(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> O
     writes.final = [q.id for q in loaded.questions if q.replaceable]  # the run acts on what it has read
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
     run.segment.claim(then)
-    run.resumed = thread.status in ("idle", "waiting", "failed")
+    # Where something of the step ran already, its breakpoint was passed, whoever stopped the thread since.
+    has_begun = bool(loaded.questions) or any(row.status != "patch" for row in loaded.outcomes)
+    run.resumed = has_begun or thread.status in ("idle", "waiting", "failed")
     run.is_fresh = head.moved_at == thread.fence
     return Opened(run)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from waitpoint.cli import safe
 from waitpoint.errors import ConflictError, WaitpointError
 
 DONE = 0
@@ -25,13 +24,13 @@ def code_of(error: BaseException) -> int | None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return an error as one line that is safe to show."""
+    """Return an error as text; it may hold whatever its raiser put there."""
     misfits = _misfits(error)
     if misfits is not None:
-        return safe.line("; ".join(misfits))
+        return "; ".join(misfits)
     if isinstance(error, WaitpointError):
-        return safe.line(str(error))
-    return safe.line(f"{type(error).__name__}: {error}".removesuffix(": "))
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def sentence(error: BaseException) -> str:
@@ -39,8 +38,8 @@ def sentence(error: BaseException) -> str:
     misfits = _misfits(error)
     if misfits is None:
         return text_of(error)
-    title = safe.line(str(getattr(error, "title", "")))
-    listed = safe.line("; ".join(misfits))
+    title = str(getattr(error, "title", ""))
+    listed = "; ".join(misfits)
     if title.startswith("answer to "):
         return f"The {title} does not fit its schema - {listed} - nothing was stored; `show` tells what fits"
     return f"The input does not fit '{title}' - {listed} - nothing was stored; mend it and run again"

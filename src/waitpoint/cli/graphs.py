@@ -25,14 +25,19 @@ def load_graph(target: str, folders: Sequence[Path]) -> Runner:
     found: Any = _imported(module_name, target)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"Module '{module_name}' has no '{attribute}'{_graphs_in(found, part)}")
+            raise ConfigError(
+                f"Module '{module_name}' has no '{attribute}'{_graphs_in(sys.modules[module_name], attribute)}"
+            )
         found = getattr(found, part)
     if isinstance(found, StateGraph):
         raise ConfigError(
             f"'{target}' is a graph that is not compiled; give what its compile() returns: graph = {attribute}.compile()"
         )
     if not isinstance(found, Runner):
-        raise ConfigError(f"'{target}' is a {type(found).__name__}, not a compiled graph{_graphs_in(found, attribute)}")
+        what = f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
+        raise ConfigError(
+            f"'{target}' is {what}, not a compiled graph{_graphs_in(sys.modules[module_name], attribute)}"
+        )
     return found
 
 
@@ -69,12 +74,8 @@ def _broken(name: str, error: BaseException) -> ConfigError:
 
 def _graphs_in(module: Any, wanted: str) -> str:
     """List what could have been meant."""
-    names = [name for name, value in vars(module).items() if isinstance(value, Runner)] if _has_vars(module) else []
+    names = [name for name, value in vars(module).items() if isinstance(value, Runner)]
     close = difflib.get_close_matches(wanted, names, n=1)
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; its graphs are {', '.join(map(repr, sorted(names)))}" if names else "; it holds no compiled graph"
-
-
-def _has_vars(value: Any) -> bool:
-    return hasattr(value, "__dict__")

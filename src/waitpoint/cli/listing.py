@@ -23,6 +23,12 @@ _THREADS = (
     terminal.Column("QUESTIONS"),
     terminal.Column("ERROR", cut=True),
 )
+_FIELDS = (
+    terminal.Column("FIELD", "cyan"),
+    terminal.Column("VALUE"),
+    terminal.Column("NEEDED"),
+    terminal.Column("ABOUT", cut=True),
+)
 
 
 @command()
@@ -109,6 +115,11 @@ def threads(place: Place, limit: _LIMIT = 50) -> int:
     return exits.DONE
 
 
+def _field_cells(field: samples.Field) -> tuple[str, str, str, str]:
+    needed = "yes" if field.is_required else "no"
+    return safe.line(field.name), safe.line(field.kind), needed, safe.line(field.about)
+
+
 def status_of(row: ThreadRow) -> str:
     """Return a thread's status; one whose process is gone does not run, whatever its row says."""
     return "stopped" if row.status == "running" and owner.is_dead(row) else row.status
@@ -159,11 +170,7 @@ def _say_how(place: Place, question: Question) -> None:
             terminal.say(f"The answer is: {safe.line(fields[0].kind)}")
         else:
             terminal.say("The answer is an object:")
-            width = max(len(f.name) for f in fields) if fields else 0
-            for field in fields:
-                needed = "" if field.is_required else " (may be left out)"
-                about = f" - {safe.line(field.about)}" if field.about else ""
-                terminal.say(f"  {safe.line(field.name):<{width}}  {safe.line(field.kind)}{needed}{about}")
+            terminal.table(_FIELDS, [_field_cells(field) for field in fields])
         terminal.say()
     terminal.say("Answer with:")
     for each in questions.commands(place, question):

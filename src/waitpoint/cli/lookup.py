@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, PendingFilter, QuestionRow, ThreadRow
-from waitpoint.cli import safe
 from waitpoint.errors import ConfigError, NotFoundError
 
 SHORTEST = 8  # digits of an id in listings; more where two begin alike
@@ -20,11 +19,9 @@ def question(saver: BaseCheckpointSaver, text: str) -> QuestionRow:
     found = [q for q in saver.questions(PendingFilter(answerable=False)) if text and q.id.startswith(text.lower())]
     if len(found) > 1:
         listed = _listed(q.id for q in found)
-        raise ConfigError(f"'{safe.line(text)}' is the beginning of several questions: {listed}; give more of the id")
+        raise ConfigError(f"'{text}' is the beginning of several questions: {listed}; give more of the id")
     if not found:
-        raise NotFoundError(
-            f"Unknown question '{safe.line(text)}': this store has none of that id; `inbox` lists what waits"
-        )
+        raise NotFoundError(f"Unknown question '{text}': this store has none of that id; `inbox` lists what waits")
     return found[0]
 
 
@@ -39,15 +36,13 @@ def thread(saver: BaseCheckpointSaver, text: str, graph: str | None) -> ThreadRo
     of_graph = [row for row in found if graph in (None, row.key.graph)]
     if len({row.key.thread_id for row in of_graph}) > 1:
         listed = _listed(row.key.thread_id for row in of_graph)
-        raise ConfigError(f"'{safe.line(text)}' is the beginning of several threads: {listed}; give more of the id")
+        raise ConfigError(f"'{text}' is the beginning of several threads: {listed}; give more of the id")
     if len(of_graph) > 1:
         names = _listed(row.key.graph for row in of_graph)
-        raise ConfigError(f"Thread '{safe.line(text)}' exists in several graphs: {names}; say which with --graph")
+        raise ConfigError(f"Thread '{text}' exists in several graphs: {names}; say which with --graph")
     if not of_graph:
         of = "" if graph is None or not found else f" of graph '{graph}'"
-        raise NotFoundError(
-            f"Unknown thread '{safe.line(text)}': this store has none of that id{of}; `threads` lists them"
-        )
+        raise NotFoundError(f"Unknown thread '{text}': this store has none of that id{of}; `threads` lists them")
     return of_graph[0]
 
 
@@ -63,6 +58,6 @@ def shortened(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    unique = [safe.line(name) for name in dict.fromkeys(names)]
+    unique = list(dict.fromkeys(names))
     more = f" and {len(unique) - _LISTED} more" if len(unique) > _LISTED else ""
     return ", ".join(f"'{name}'" for name in unique[:_LISTED]) + more

@@ -106,7 +106,7 @@ class Place:
         saver = self.saver(create=create)
         if isinstance(own, BaseCheckpointSaver) and own.identity != saver.identity:
             raise ConfigError(
-                f"Graph '{graph.name}' was compiled with a {type(own).__name__} of its own, and what it asks there could not "
+                f"Graph '{graph.name}' was compiled with its own {type(own).__name__}, and what it asks there could not "
                 f"be answered here; compile it without a checkpointer, and it keeps its threads in the store"
             )
         return graph.bound(saver)

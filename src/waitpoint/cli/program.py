@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, exits, listing, safe, starting, terminal, tracing
+from waitpoint.cli import answering, exits, listing, starting, terminal, tracing
 from waitpoint.version import __version__
 
 _ABOUT = """Run graphs that wait for people, and answer what they ask.
@@ -53,7 +52,7 @@ def _told(error: Exception, words: list[str]) -> int:
     else:
         text, name = exits.sentence(error), exits.name_of(error)
     if "--traceback" in words:
-        traceback.print_exception(error)
+        terminal.trace_of(error)
     if code is None:
         code = exits.FAILED
         text = f"Unexpected {text}; --traceback shows the place"
@@ -65,7 +64,7 @@ def _told(error: Exception, words: list[str]) -> int:
 
 def _grammar(error: Any) -> str:
     """Return an error of the parser as a sentence with the cure."""
-    text = safe.line(str(error.format_message())).rstrip(".")
+    text = str(error.format_message()).rstrip(".")
     context = getattr(error, "ctx", None)
     path = "waitpoint" if context is None else context.command_path
     return f"{text}; see `{path} --help`"

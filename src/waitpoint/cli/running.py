@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,11 +117,9 @@ def _stopped(place: Place, row: ThreadRow | None, key: ThreadKey) -> int:
     if row is None or row.head is None:
         text = "Stopped before anything of the thread was stored; start it again."
     elif row.status in ("ready", "running", "failed"):
-        text = f"Stopped. Thread {safe.line(key.thread_id)} is ready to be continued with:  {go_on}"
+        text = f"Stopped. Thread {key.thread_id} is ready to be continued with:  {go_on}"
     else:
-        text = (
-            f"Stopped. Thread {safe.line(key.thread_id)} rests; look at it with:  {place.line('trace', key.thread_id)}"
-        )
+        text = f"Stopped. Thread {key.thread_id} rests; look at it with:  {place.line('trace', key.thread_id)}"
     terminal.note(text)
     if place.as_json:
         status = None if row is None else row.status
@@ -153,12 +150,11 @@ def _failed(place: Place, error: Exception, before: ThreadRow | None, key: Threa
             ) from error
         raise error
     if place.shows_traceback:
-        traceback.print_exception(error)
-    name = safe.line(key.thread_id)
+        terminal.trace_of(error)
     nodes = [o.node for o in place.saver().load(key).outcomes if o.status == "failed"]
-    what = f"Node '{safe.line(nodes[-1])}' failed" if nodes else "The run failed"
+    what = f"Node '{nodes[-1]}' failed" if nodes else "The run failed"
     text = (
-        f"{what} - {exits.text_of(error)} - thread {name} is kept; mend the cause, then:  "
+        f"{what} - {exits.text_of(error)} - thread {key.thread_id} is kept; mend the cause, then:  "
         f"{place.line('continue', key.thread_id)}"
     )
     terminal.note(text)

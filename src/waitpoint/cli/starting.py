@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
-from waitpoint.cli import given, lookup, running, safe, terminal
+from waitpoint.cli import given, lookup, running, terminal
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.config import text_id
@@ -34,7 +34,7 @@ def run(
     bound = place.bound(loaded, create=True)
     key = ThreadKey(thread_id or _new_id(place.saver(), bound.name), bound.name)
     if thread_id is None and not place.as_json:
-        terminal.note(f"Thread {safe.line(key.thread_id)}")
+        terminal.note(f"Thread {key.thread_id}")
     return running.run_to_rest(place, bound, key, value)
 
 

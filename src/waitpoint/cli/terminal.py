@@ -1,7 +1,7 @@
 """Writing to the terminal: tables whose columns stay straight in every script, plain text where nobody looks.
 
-Rule: everything that comes here has been through `waitpoint.cli.safe`. On a terminal there are colours and lines are cut to
-its width; into a file or a pipe goes plain text, whole.
+Rule: what comes here for standard output has been through `waitpoint.cli.safe`; notes and documents are made safe here. On a
+terminal there are colours and lines are cut to its width; into a file or a pipe goes plain text, whole.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,8 +49,13 @@ def say(text: str = "", style: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Write a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Write one line to standard error, whatever the text holds."""
+    print(safe.line(text), file=sys.stderr, flush=True)
+
+
+def trace_of(error: BaseException) -> None:
+    """Write an error's traceback to standard error."""
+    print(safe.lines("".join(traceback.format_exception(error)).rstrip()), file=sys.stderr, flush=True)
 
 
 def document(value: Any) -> None:

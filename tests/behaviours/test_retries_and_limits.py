@@ -367,6 +367,29 @@ def test_a_blocking_step_over_its_timeout_fails_and_what_it_still_does_is_not_ta
     assert graph.invoke(None, config)["log"] == ["slow"]
 
 
+def test_a_timeout_counts_from_the_start_of_the_step(saver: Any) -> None:
+    """B191: a task that ends does not give the others more time"""
+    never = threading.Event()
+
+    def one(state: State) -> State:
+        never.wait(0.15)
+        return {"log": ["one"]}
+
+    def two(state: State) -> State:
+        never.wait(0.4)
+        return {"log": ["two"]}
+
+    graph, config = parallel(saver, one, two), thread()
+    graph.step_timeout = 0.28
+    with pytest.raises(TimeoutError):
+        graph.invoke({"log": []}, config)
+    state = graph.get_state(config)
+    assert state.next == ("two",)
+    assert [t.result for t in state.tasks] == [{"log": ["one"]}, None]
+    never.set()
+    assert graph.invoke(None, config)["log"] == ["one", "two"]
+
+
 def test_a_step_within_its_timeout_is_not_disturbed(saver: Any, call: Call) -> None:
     nodes = Flaky(failures=0)
     graph = parallel(saver, nodes.steady, nodes.flaky)

@@ -60,14 +60,17 @@ async def in_thread(call: Callable[..., T], *args: Any, **options: Any) -> T:
 
 
 def drive_async(
-    steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts | None = None
+    steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts | None = None, at_once: int | None = None
 ) -> AsyncIterator[Emit]:
-    """Obey the loop to its end, yielding its parts."""
-    return _Driver(steps, saver, parts or AsyncParts()).run()
+    """Obey the loop to its end, yielding its parts; at most `at_once` tasks of a step run at the same time."""
+    return _Driver(steps, saver, parts or AsyncParts(), at_once).run()
 
 
 class _Driver:
-    def __init__(self, steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts) -> None:
+    def __init__(self, steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts, at_once: int | None) -> None:
+        import asyncio
+
+        self.places = None if at_once is None else asyncio.Semaphore(at_once)
         self.steps = steps
         self.blocking = saver is not None and saver.blocking
         self.parts = parts
@@ -151,7 +154,11 @@ class _Driver:
             raise
 
     async def _work(self, start: Start) -> None:
-        outcome = await run_async(start.calls)
+        if self.places is None:
+            outcome = await run_async(start.calls)
+        else:
+            async with self.places:
+                outcome = await run_async(start.calls)
         self.parts.queue.put_nowait((start.task, outcome))
 
     def _ended(self, done: asyncio.Task[None], start: Start) -> None:

@@ -7,6 +7,7 @@ leave at `__interrupt__`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -92,8 +93,9 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             calls = attempt(run.spec, task, run.values, scope)
             yield Start(task, scope, watched(calls, run.spec, task.node, scope) if run.debug else calls)
             pending += 1
+        ends = None if run.step_timeout is None else time.monotonic() + run.step_timeout
         while pending:
-            task, outcome = yield Next(run.step_timeout)
+            task, outcome = yield Next(None if ends is None else max(0.0, ends - time.monotonic()))
             pending -= 1
             yield from _take_in(run, task, outcome, last=pending == 0)
             if outcome.kind == "stopped" and failure is None:

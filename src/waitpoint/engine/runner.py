@@ -58,7 +58,7 @@ class Runner(Declared):
         options.pop("print_mode", None)
         session = self._session(input, config, context, options)
         live = session.call.live
-        for part in drive(session.steps(), threads=_threads(session)):
+        for part in drive(session.steps(), threads=_at_once(session)):
             if live is not None:
                 live.put(part)
         return nested.concluded(session)
@@ -86,7 +86,7 @@ class Runner(Declared):
             parts = Parts()
             nested.go_live(session, parts, subgraphs)
         outer = session.call.live if session.parent is not None else None
-        for part in drive(session.steps(), parts, _threads(session)):
+        for part in drive(session.steps(), parts, _at_once(session)):
             if outer is not None:
                 outer.put(part)
             if part.mode in shape.modes:
@@ -110,7 +110,7 @@ class Runner(Declared):
         options.pop("print_mode", None)
         session = self._session(input, config, context, options)
         live = session.call.live
-        async for part in drive_async(session.steps(), session.saver()):
+        async for part in drive_async(session.steps(), session.saver(), at_once=_at_once(session)):
             if live is not None:
                 live.put(part)
         return nested.concluded(session)
@@ -133,7 +133,7 @@ class Runner(Declared):
         if shape.live:
             nested.go_live(session, parts, subgraphs)
         outer = session.call.live if session.parent is not None else None
-        run = drive_async(session.steps(), session.saver(), parts)
+        run = drive_async(session.steps(), session.saver(), parts, _at_once(session))
         try:
             async for part in run:
                 if outer is not None:
@@ -243,7 +243,8 @@ class Runner(Declared):
         keys = options.pop("output_keys", None)
         if keys is not None:
             call.output_keys(keys)
-        options.pop("debug", None)
+        debug = options.pop("debug", None)
+        call.debug = self.debug if debug is None else bool(debug)
         if options:
             raise ConfigError(
                 f"Unknown argument {next(iter(options))!r} of invoke() or stream() of graph {self.name!r}"
@@ -271,7 +272,7 @@ def _choice(options: dict[str, Any], name: str, allowed: tuple[str, ...], defaul
     return cast("Durability", value)
 
 
-def _threads(session: Session) -> int | None:
+def _at_once(session: Session) -> int | None:
     limit = session.call.around.config.get("max_concurrency")
     return limit if isinstance(limit, int) and limit > 0 else None
 

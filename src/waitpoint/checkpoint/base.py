@@ -241,7 +241,8 @@ class Settlement:
 class Settle:
     """Settle questions of one thread, all or none, and make the thread ready. Always durable. Returns the ThreadRow.
 
-    Each question must belong to `key` and be open (or answered and replaceable, for an answer). The thread's
+    Each question must belong to `key` and be open (or, for an answer while nobody runs the thread, answered and
+    replaceable). The thread's
     `answer_seq` grows by one and becomes the `settle_seq` of all. Status waiting, failed or idle becomes ready; with
     `claim` (owner and lease end) it becomes running under that owner with `fence + 1`, from ready too. Running stays.
     `head`, when not None, must be the thread's (a patch in `writes` belongs to it). Raises `QuestionsChanged` with the

@@ -120,7 +120,7 @@ def check_settle(now: ThreadRow | None, questions: Sequence[QuestionRow | None],
     refused = [
         (settlement.id, row)
         for settlement, row in zip(change.settlements, questions, strict=True)
-        if row is None or row.key != change.key or not can_settle(row, settlement)
+        if row is None or row.key != change.key or not can_settle(row, settlement, now)
     ]
     if refused or now is None:
         listed = ", ".join(f"'{name}' ({_standing(row, change.key)})" for name, row in refused)
@@ -134,9 +134,14 @@ def check_settle(now: ThreadRow | None, questions: Sequence[QuestionRow | None],
     return now
 
 
-def can_settle(row: QuestionRow, settlement: Settlement) -> bool:
-    """Whether a question may get this settlement: an open one any, an answered one another answer if replaceable."""
-    return row.status == "open" or (settlement.status == "answered" and row.can_answer)
+def can_settle(row: QuestionRow, settlement: Settlement, now: ThreadRow | None) -> bool:
+    """Whether a question may get this settlement: an open one any, an answered one another answer if replaceable.
+
+    A run acts on the answers that it found, so none of them is replaced while it works.
+    """
+    if row.status == "open":
+        return True
+    return settlement.status == "answered" and row.can_answer and now is not None and now.status != "running"
 
 
 def after_settle(row: ThreadRow, change: Settle) -> None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
+    Commit,
     EventRow,
     QuestionsChanged,
+    Rest,
     Settle,
     Settlement,
     Status,
@@ -141,7 +143,7 @@ class SettleConformance:
     def test_an_answer_that_did_nothing_may_be_replaced(self, saver: BaseCheckpointSaver) -> None:
         begin(saver, questions=[question()])
         answer(saver, "q1")
-        commit(saver, replaceable=["q1"])
+        saver.commit(Commit(KEY, 1, Writes(replaceable=["q1"]), 5.0, rest=Rest("failed", 1, "no")))
         with refused(QuestionsChanged):
             saver.settle(Settle(KEY, [Settlement("q1", "withdrawn", 7.0)]))
         saver.settle(Settle(KEY, [Settlement("q1", "answered", 8.0, b"no", "bob")]))
@@ -150,6 +152,17 @@ class SettleConformance:
         assert not row.can_answer
         with refused(QuestionsChanged):
             answer(saver, "q1")
+
+    def test_an_answer_is_not_replaced_while_a_run_acts_on_it(self, saver: BaseCheckpointSaver) -> None:
+        begin(saver, questions=[question()])
+        answer(saver, "q1")
+        commit(saver, replaceable=["q1"])
+        before = everything(saver)
+        with refused(QuestionsChanged) as refusal:
+            saver.settle(Settle(KEY, [Settlement("q1", "answered", 8.0, b"no", "bob")]))
+        assert refusal.error.thread is not None
+        assert refusal.error.thread.status == "running"
+        assert everything(saver) == before
 
     def test_a_withdrawn_question_is_settled_for_good(self, saver: BaseCheckpointSaver) -> None:
         begin(saver, questions=[question()])

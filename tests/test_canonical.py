@@ -334,6 +334,7 @@ def test_arguments_that_differ_have_different_digests() -> None:
     ]  # fmt: skip
     assert len({args_digest((value,), {}) for value in values}) == len(values)
     assert args_digest((1,), {}) != args_digest((), {"x": 1})
+    assert args_digest((-0.0, [-0.0]), {}) == args_digest((0.0, [0.0]), {})
     assert args_digest((1, 2), {}) != args_digest((2, 1), {})
 
 

@@ -271,6 +271,15 @@ def test_keys_that_are_enums_stay_enums() -> None:
     assert [type(key) for key in back] == [Word, str]
 
 
+def test_exception_with_its_own_initialiser_keeps_its_arguments() -> None:
+    class NetworkError(OSError):
+        def __init__(self, host: str) -> None:
+            super().__init__(f"no route to {host}")
+
+    back = there_and_back(NetworkError("a"), Registry.from_schemas(NetworkError))
+    assert (type(back), back.args) == (NetworkError, ("no route to a",))
+
+
 # --- the class has changed since --------------------------------------------------------------------------------------
 
 
@@ -338,6 +347,18 @@ def test_stored_default_stays_when_the_class_gets_another_default() -> None:
         limit: int = 5
 
     assert read_as(After, stored_by(Before, Before())).limit == 100
+
+
+def test_slot_that_is_gone_is_dropped() -> None:
+    class Before:
+        __slots__ = ("gone", "x")
+
+    class After:
+        __slots__ = ("x",)
+
+    value = Before()
+    value.x, value.gone = 1, 2
+    assert read_as(After, stored_by(Before, value)).x == 1
 
 
 def test_namedtuple_is_read_by_field_names() -> None:

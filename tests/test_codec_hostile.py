@@ -89,6 +89,14 @@ def test_payload_that_contradicts_its_kind_never_escapes_as_another_error(kind: 
     assert isinstance(back, (codec.UnknownValue, Send)) or type(back).__name__ == "AIMessage"
 
 
+def test_kind_below_zero_does_not_count_from_the_end_of_the_table() -> None:
+    refused(plain(ext(255, ormsgpack.packb([None, []]))))
+
+
+def test_number_in_place_of_bytes_reserves_no_memory() -> None:
+    refused(plain(ext(Kind.BYTEARRAY, ormsgpack.packb(1000))))
+
+
 def test_tag_that_names_code_is_only_an_unknown_value() -> None:
     for tag in ("os:system", "builtins:eval", "subprocess:Popen", "waitpoint.codec:Registry"):
         back = codec.loads(plain(ext(Kind.TAGGED, ormsgpack.packb([tag, "echo"]))))

@@ -86,6 +86,8 @@ def test_fold_zone_and_name_of_a_time_are_kept() -> None:
     back = there_and_back(datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN, fold=1))
     assert back.fold == 1
     assert back.tzinfo is BERLIN
+    assert there_and_back(datetime(2024, 10, 27, 2, 30, fold=1)).fold == 1
+    assert there_and_back(time(2, 30, fold=1)).fold == 1
     assert there_and_back(datetime(2024, 1, 1, tzinfo=NAMED)).tzname() == "CEST"
     assert there_and_back(deque([1], maxlen=4)).maxlen == 4
     assert there_and_back(defaultdict(list))["new"] == []

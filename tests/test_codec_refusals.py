@@ -203,9 +203,17 @@ def test_interruption_from_the_keyboard_is_not_lost() -> None:
     registry._readers["t"] = interrupted
     with pytest.raises(KeyboardInterrupt):
         codec.loads(data, registry)
-    registry.packer._encoders[Item] = interrupted
+    once = [KeyboardInterrupt()]
+
+    def interrupted_once(item: Item) -> tuple[int, Any]:
+        if once:
+            raise once.pop()
+        return codec.Kind.TUPLE, []
+
+    registry.packer._encoders[Item] = interrupted_once
     with pytest.raises(KeyboardInterrupt):
         codec.dumps([Item(1)], registry)
+    assert codec.loads(codec.dumps([Item(1)], registry), registry) == [()]
 
 
 def test_threads_share_a_registry() -> None:

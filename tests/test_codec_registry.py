@@ -136,6 +136,10 @@ def test_class_of_a_script_is_read_when_the_script_is_imported_by_name() -> None
     registry = Registry()
     registry.register(Point, tag="__main__:Point")
     assert codec.loads(stored_by(Point, Point(3), "app:Point"), registry) == Point(3)
+    ambiguous = Registry()
+    ambiguous.register(Point, tag="app:Point")
+    ambiguous.register(Frozen, tag="other:Point")
+    assert isinstance(codec.loads(stored_by(Point, Point(3), "__main__:Point"), ambiguous), UnknownValue)
     registry.register(Frozen, tag="other:Point")
     assert codec.loads(stored_by(Point, Point(3), "elsewhere:Point"), registry) == Point(3)
     assert isinstance(codec.loads(stored_by(Point, Point(3), "app:Other"), registry), UnknownValue)
@@ -262,7 +266,7 @@ def test_class_with_its_state_outside_python_cannot_be_registered() -> None:
 
 # --- what a schema leads to -------------------------------------------------------------------------------------------
 
-UserId = NewType("UserId", Frozen)  # type: ignore[valid-newtype]
+UserId = NewType("UserId", Box)  # type: ignore[valid-newtype]
 Alias = TypeAliasType("Alias", list[Slotted])
 Bound = TypeVar("Bound", bound=Point)
 
@@ -272,7 +276,7 @@ def test_every_form_of_annotation_is_followed() -> None:
         raise NotImplementedError
 
     registry = Registry.from_schemas(task)
-    for cls in (Frozen, Slotted, Point, Color, Level, Pair):
+    for cls in (Box, Frozen, Slotted, Point, Color, Level, Pair):
         assert registry.tag_of(cls) == f"{__name__}:{cls.__qualname__}", cls
     assert registry.tag_of(State) is None
 

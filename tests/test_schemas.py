@@ -102,6 +102,8 @@ def misfits(schema: Any, answer: Any) -> list[tuple[tuple[Any, ...], str]]:
     assert "secret" not in str(caught.value)
     assert "secret" not in repr(caught.value.errors())
     assert "secret" not in caught.value.json()
+    assert "input_value" not in str(caught.value)
+    assert all(e["input"] is None for e in caught.value.errors())
     return [(e["loc"], e["msg"]) for e in caught.value.errors()]
 
 
@@ -170,6 +172,7 @@ def test_typeddict_of_the_standard_library_works_on_every_python() -> None:
         {"const": float("nan")},
         {"enum": [object()]},
         {"enum": [b"bytes"]},
+        {"const": Decimal(1)},
     ],
 )
 def test_illegal_raw_schema_is_refused(schema: dict[str, Any]) -> None:
@@ -368,6 +371,17 @@ def test_refusal_of_the_class_names_the_place_and_hides_the_answer() -> None:
     assert caught.value.title == "Even"
     for text in (str(caught.value), repr(caught.value.errors()), caught.value.json()):
         assert "31337" not in text
+
+
+def test_model_with_a_set_is_a_good_answer() -> None:
+    class Tagged(BaseModel):
+        tags: set[str]
+        amount: Amount
+
+    answer = Tagged(tags={"a"}, amount=Amount(Decimal(1), date(2024, 1, 1)))
+    fits(Tagged, answer)
+    assert plain_answer([answer]) == [{"tags": {"a"}, "amount": {"value": Decimal(1), "due": date(2024, 1, 1)}}]
+    assert convert_answer(Tagged, answer) == answer
 
 
 def test_models_inside_an_answer_become_plain_and_all_else_stays() -> None:

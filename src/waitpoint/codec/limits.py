@@ -62,8 +62,6 @@ def _depth(data: bytes, limit: int) -> int:
             if deepest > limit or ends[-1] > ends[max(len(ends) - 2, 0)]:
                 break
             continue
-        if at > ends[-1]:
-            break
         while expected:
             expected[-1] -= 1
             if expected[-1]:

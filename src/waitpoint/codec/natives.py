@@ -16,7 +16,6 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
-from operator import index
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 from uuid import UUID
@@ -163,12 +162,6 @@ def _ordered(value: OrderedDict[Any, Any]) -> tuple[int, Any]:
 
 def _counter(value: Counter[Any]) -> tuple[int, Any]:
     return Kind.COUNTER, _flat(value)
-
-
-def _read_counter(parts: list[Any]) -> Counter[Any]:
-    counter: Counter[Any] = Counter()
-    dict.update(counter, _unflat(parts))  # not Counter.update, which adds counts up and refuses other values
-    return counter
 
 
 def is_known_factory(factory: Any) -> bool:
@@ -352,7 +345,7 @@ _DECODERS_BY_KIND: Mapping[int, Decoder] = {
     Kind.ZONEINFO: zoneinfo.ZoneInfo,
     Kind.UUID: lambda p: UUID(hex=p),
     Kind.DECIMAL: Decimal,
-    Kind.FRACTION: lambda p: Fraction(index(p[0]), index(p[1])),  # text such as "1e999999999" would be computed
+    Kind.FRACTION: lambda p: Fraction(p[0], p[1]),  # two parts: a single text such as "1e999999999" would be computed
     Kind.COMPLEX: lambda p: complex(*p),
     Kind.RANGE: lambda p: range(*p),
     Kind.PATH: _read_path,
@@ -360,7 +353,7 @@ _DECODERS_BY_KIND: Mapping[int, Decoder] = {
     Kind.PATTERN: lambda p: re.compile(*p),
     Kind.EXCEPTION: _read_exception,
     Kind.ORDERED: lambda p: OrderedDict(_unflat(p)),
-    Kind.COUNTER: _read_counter,
+    Kind.COUNTER: lambda p: Counter(dict(_unflat(p))),
     Kind.DEFAULTDICT: _read_defaultdict,
 }
 

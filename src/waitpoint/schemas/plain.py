@@ -10,9 +10,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from waitpoint.canonical import payload
 from waitpoint.codec import is_model
-from waitpoint.errors import PayloadError
 
 
 def plain_answer(answer: Any) -> Any:
@@ -22,11 +20,10 @@ def plain_answer(answer: Any) -> Any:
         return {key: plain_answer(item) for key, item in answer.items()}
     if cls is list or cls is tuple:
         return cls(plain_answer(item) for item in answer)
-    if is_model(type(answer)) or (dataclasses.is_dataclass(answer) and not isinstance(answer, type)):
-        try:
-            return payload(answer, path="answer")
-        except PayloadError:
-            return answer
+    if is_model(cls):
+        return plain_answer(answer.model_dump(serialize_as_any=True, warnings=False))
+    if dataclasses.is_dataclass(cls):
+        return {field.name: plain_answer(getattr(answer, field.name)) for field in dataclasses.fields(cls)}
     return answer
 
 

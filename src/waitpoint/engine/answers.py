@@ -17,6 +17,7 @@ from waitpoint.checkpoint.base import (
     QuestionsChanged,
     Settle,
     Settlement,
+    ThreadChanged,
     ThreadKey,
     ThreadRow,
 )
@@ -56,6 +57,8 @@ def prepare(resume: Any, open_rows: Sequence[QuestionRow], saver: BaseCheckpoint
     """
     if is_map(resume):
         return _prepare_map(resume, open_rows, saver, key, registry)
+    if is_repeated(resume, saver, key, registry):
+        return Prepared([], repeated=True)
     if not open_rows:
         raise UnknownInterruptError(
             f"Nothing is pending on thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to answer; the "
@@ -83,18 +86,34 @@ def _prepare_map(
         known = {
             q.id: q for q in saver.questions(PendingFilter(ids=[k for k in wrong if ids.is_id(k)], answerable=False))
         }
-        if all(_is_repetition(known.get(k), answers[k]) for k in wrong):
+        refused = [k for k in wrong if not _is_repetition(known.get(k), answers[k], registry)]
+        if not refused:
             rest = {k: v for k, v in answers.items() if k in by_id}
             return Prepared([_settlement(by_id[k], v, registry) for k, v in rest.items()], repeated=not rest)
-        raise refusal(wrong, known, pending, key, saver.thread(key))
+        raise refusal(refused, known, pending, key, saver.thread(key))
     return Prepared([_settlement(by_id[k], v, registry) for k, v in answers.items()])
 
 
-def _is_repetition(row: QuestionRow | None, answer: Any) -> bool:
+def is_repeated(resume: Any, saver: BaseCheckpointSaver, key: ThreadKey, registry: Registry | None) -> bool:
+    """Whether a bare answer was given to this thread before, under its token; so it is not one to what is open now.
+
+    Raises `AlreadyAnsweredError` if the token came with another value.
+    """
+    if not isinstance(resume, Answer) or resume.token is None:
+        return False
+    asked = saver.questions(PendingFilter(key.thread_id, key.graph, answerable=False))
+    found = [q for q in asked if q.token == resume.token and not q.can_answer]
+    if found and not any(_is_repetition(q, resume, registry) for q in found):
+        pending = [q.id for q in asked if q.can_answer]
+        raise refusal([found[0].id], {found[0].id: found[0]}, pending, key, saver.thread(key))
+    return bool(found)
+
+
+def _is_repetition(row: QuestionRow | None, answer: Any, registry: Registry | None) -> bool:
     """Whether this very answer was stored before: same token, same value."""
     if row is None or not isinstance(answer, Answer) or answer.token is None or row.token != answer.token:
         return False
-    return row.answer == codec.dumps(schemas.plain_answer(answer.value))
+    return row.answer == codec.dumps(schemas.plain_answer(answer.value), registry)
 
 
 def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Settlement:
@@ -161,21 +180,31 @@ def settle(saver: BaseCheckpointSaver, change: Settle) -> ThreadRow:
         wanted = [s.id for s in change.settlements]
         known = {q.id: q for q in lost.questions}
         gone = [i for i in wanted if i not in known or not known[i].can_answer]
+        if gone and all(_is_same(known.get(s.id), s) for s in change.settlements if s.id in gone):
+            raise ThreadChanged("The same answer came twice at once; look again", thread=lost.thread) from None
         pending = [q.id for q in saver.questions(PendingFilter(change.key.thread_id, change.key.graph))]
         raise refusal(gone or wanted, known, pending, change.key, saver.thread(change.key)) from None
+
+
+def _is_same(row: QuestionRow | None, settlement: Settlement) -> bool:
+    is_token = settlement.token is not None and row is not None and row.token == settlement.token
+    return is_token and row is not None and row.answer == settlement.answer
 
 
 def answer(saver: BaseCheckpointSaver, question_id: str, value: Any) -> ThreadRow:
     """Record an answer to a question of any thread, without running anything. `value` may be an `Answer`."""
     row = find(saver, question_id)
-    if not row.can_answer and _is_repetition(row, value):
+    if not row.can_answer and _is_repetition(row, value, None):
         thread = saver.thread(row.key)
         assert thread is not None
         return thread
     if not row.can_answer:
         pending = [q.id for q in saver.questions(PendingFilter(row.key.thread_id, row.key.graph))]
         raise refusal([question_id], {row.id: row}, pending, row.key, saver.thread(row.key))
-    return settle(saver, Settle(row.key, [_settlement(row, value, None)]))
+    try:
+        return settle(saver, Settle(row.key, [_settlement(row, value, None)]))
+    except ThreadChanged:
+        return answer(saver, question_id, value)  # it was being given under the same token at the same time
 
 
 def withdraw(saver: BaseCheckpointSaver, question_id: str, reason: str, by: str | None = None) -> ThreadRow:

@@ -21,7 +21,7 @@ from waitpoint.engine.forking import forked
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
 from waitpoint.engine.questions import answerable
-from waitpoint.engine.resuming import continued, resumed
+from waitpoint.engine.resuming import at_rest, continued, looked, resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import begun, cleared, prepared_writes
 from waitpoint.engine.tasks import places
@@ -65,10 +65,12 @@ def _answered(
     open_rows = answerable(loaded.questions)
     at_breakpoint = not open_rows and thread.status == "idle" and not head.control.finished
     if at_breakpoint and not answers.is_map(command.resume):
+        if (yield Store(answers.is_repeated, (command.resume, saver, key, call.registry))):
+            return (yield from _repeated(call, saver, loaded))
         return (yield from _redirected(call, saver, loaded, head, replace(command, resume=None), even_empty=True))
     prepared = yield Store(answers.prepare, (command.resume, open_rows, saver, key, call.registry))
     if not prepared.settlements:  # all of it was stored before, under the same tokens
-        return (yield from continued(call, saver, loaded))
+        return (yield from _repeated(call, saver, loaded))
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     writes = _patched(call, head, thread, command, writer)
     settled = {s.id: s for s in prepared.settlements}
@@ -102,6 +104,13 @@ def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadR
     if not owner.is_dead(row):
         return Opened(wait_for=row)
     loaded = yield Store(saver.load, (thread_key(call),))
+    return (yield from continued(call, saver, loaded))
+
+
+def _repeated(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> Opening:
+    """Show what came of answers that were stored before, under the same tokens; where nothing came yet, run."""
+    if loaded.thread is not None and loaded.thread.status == "idle":
+        return Opened(at_rest((yield from looked(call, saver, loaded))), resting=True)
     return (yield from continued(call, saver, loaded))
 
 

@@ -210,7 +210,8 @@ def _check_reducer(name: str, reducer: Any) -> None:
         found = reducer.__name__
     else:
         counted = [p for p in signature.parameters.values() if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
-        if len(counted) == 2 or is_add_messages(reducer):
+        needs_more = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in signature.parameters.values())
+        if (len(counted) == 2 and not needs_more) or is_add_messages(reducer):
             return
         found = str(signature)
     raise GraphValidationError(

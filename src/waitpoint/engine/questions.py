@@ -18,10 +18,10 @@ TEXT_CHARS = 60
 TEXT_KEYS = ("question", "text", "message", "prompt", "title", "description")
 
 
-def interrupt_of(row: QuestionRow) -> Interrupt[Any]:
+def interrupt_of(row: QuestionRow, registry: codec.Registry) -> Interrupt[Any]:
     """Return the question as callers get it."""
     schema = None if row.schema is None else codec.loads(row.schema)
-    return Interrupt(codec.loads(row.value), row.id, response_schema=schema)
+    return Interrupt(codec.loads(row.value, registry), row.id, response_schema=schema)
 
 
 def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:

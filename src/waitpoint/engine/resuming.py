@@ -143,7 +143,7 @@ def _restore(run: Run, task: Task, found: Prior) -> None:
         news = any((q.settle_seq or 0) > row.answer_seq for q in under)
         if waits and not news:
             task.state = "waiting"
-            task.interrupts = tuple(interrupt_of(q) for q in answerable(waits))
+            task.interrupts = tuple(interrupt_of(q, run.registry) for q in answerable(waits))
 
 
 def tasks_of(spec: GraphSpec, head: Head, gotos: Sequence[str | Send] = ()) -> list[Task]:

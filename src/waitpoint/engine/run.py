@@ -84,7 +84,7 @@ class Run:
         """Show whatever the graphs called in a task ask, also those whose pause the task's body did not wait for."""
         for task in self.tasks:
             if task.state == "waiting" and task.children:
-                task.interrupts = tuple(interrupt_of(q) for q in answerable(self.questions_under(task)))
+                task.interrupts = tuple(interrupt_of(q, self.registry) for q in answerable(self.questions_under(task)))
 
     def emit(self, mode: str, payload: Any) -> Iterable[Emit]:
         """Return a part for the consumer, if that mode was asked for."""

@@ -135,7 +135,9 @@ class _View:
         run, row = self.run, self.rows.get(task.id)
         under = run.questions_under(task)
         wanted = under if self.as_record else answerable(under)
-        interrupts = tuple(interrupt_of(q) for q in sorted(wanted, key=lambda q: (q.asked_at, q.ns, q.seq)))
+        interrupts = tuple(
+            interrupt_of(q, run.registry) for q in sorted(wanted, key=lambda q: (q.asked_at, q.ns, q.seq))
+        )
         error = None if row is None or row.status != "failed" else outcomes.read_error(row)
         result = None
         if task.state == "done":

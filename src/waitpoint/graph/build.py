@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from waitpoint.core.spec import Branch, Call, GraphSpec, Join, Node, Reader
 from waitpoint.graph.declaration import Declaration, StateNodeSpec
 from waitpoint.graph.updates import input_maker, writer
@@ -24,7 +26,7 @@ def build(declared: Declaration, name: str) -> GraphSpec:
         output_keys=tuple(result.channels),
         to_writes=writer(declared.channels, is_whole=state.is_whole),
         make_input=input_maker(given),
-        types=_types(declared),
+        types=_types(declared, nodes.values()),
         whole=state.is_whole,
     )
 
@@ -71,7 +73,8 @@ def _branches(declared: Declaration, source: str) -> tuple[Branch, ...]:
     )
 
 
-def _types(declared: Declaration) -> tuple[object, ...]:
-    """All schemas, each once: the codec must know the types of their values."""
-    found = [*declared.schemas, declared.context_schema]
-    return tuple(schema for schema in found if schema is not None)
+def _types(declared: Declaration, nodes: Iterable[Node]) -> tuple[object, ...]:
+    """All schemas, each once, those of subgraphs too: the codec must know the types of their values."""
+    nested = [schema for node in nodes if node.call.kind == "graph" for schema in node.call.fn.spec.types]
+    found = [*declared.schemas, declared.context_schema, *nested]
+    return tuple({id(schema): schema for schema in found if schema is not None}.values())

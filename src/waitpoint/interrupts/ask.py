@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
-from waitpoint import canonical, codec, schemas
+from waitpoint import canonical, schemas
 from waitpoint.errors import GraphValidationError
 from waitpoint.interrupts.journal import Question, running
 
@@ -40,7 +40,7 @@ def interrupt(value: Any, *, response_schema: Any = None, key: str | None = None
     if key is not None and not isinstance(key, str):
         raise GraphValidationError(f"`key` of interrupt() is a {type(key).__name__}; give a string")
     asked = journal.ask(Question(canonical.payload(value), key, tuple(ignore), schema))
-    answer = None if asked.row.answer is None else codec.loads(asked.row.answer)
+    answer = None if asked.row.answer is None else journal.read(asked.row.answer, "answer")
     if response_schema is None or isinstance(response_schema, dict):
         return answer
     try:

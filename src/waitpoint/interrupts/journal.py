@@ -20,6 +20,7 @@ from waitpoint.errors import (
     PayloadError,
     QuestionWithdrawn,
     SealedAttemptError,
+    UnknownTagError,
 )
 from waitpoint.interrupts import site as sites
 from waitpoint.records import Interrupt
@@ -85,8 +86,8 @@ class Conclusion:
     last_effect: float = -1  # journal position of the last effect, to tell which answers can still be replaced
     drifted: Asked | None = None
     entries: list[JournalRow] = field(default_factory=list)  # exceptions that the body went on after
-
     known: list[JournalRow] = field(default_factory=list)  # all entries of the task, for its next attempt
+
 
 @dataclass(slots=True, eq=False)
 class Question:
@@ -168,6 +169,21 @@ class Journal:
             )
         return found
 
+    def read(self, data: bytes, what: str) -> Any:
+        """Decode what is on record, for the body. Raises `UnknownTagError` if it is of a type not known here."""
+        before = codec.made[0]
+        value = codec.loads(data, self.registry)
+        if codec.made[0] != before:
+            for path, unknown in codec.find_unknown(value, what):
+                raise UnknownTagError(
+                    f"Node {self.task.node!r} needs {path!r}, which is of type {unknown.tag!r} that this process does not "
+                    f"know; register the class with waitpoint.codec.register(..., tag={unknown.tag!r}), then continue the "
+                    f"thread",
+                    tag=unknown.tag,
+                    path=path,
+                )
+        return value
+
     def pause(self, interrupts: list[Interrupt[Any]], place: str) -> GraphInterrupt:
         """Note that the body is being stopped here, and make the exception that stops it."""
         self.pauses.append(place)
@@ -217,7 +233,7 @@ class Journal:
             task_id=task.task_id,
             seq=seq,
             node=task.node,
-            value=codec.dumps(question.payload),
+            value=codec.dumps(question.payload, self.registry, path="payload"),
             schema=None if question.schema is None else codec.dumps(question.schema),
             digest=digest,
             qkey=question.key,
@@ -242,6 +258,7 @@ class Journal:
             self.sealed = True
             if ended:
                 end.entries = [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
+            end.known = list((self.entries | {r.seq: r for r in end.entries}).values())
             if self._asked is None and not self._rows:
                 return end
             for a in self.asked:
@@ -258,7 +275,6 @@ class Journal:
 
     def _last_effect(self) -> float:
         if self.children:
-            end.known = list((self.entries | {r.seq: r for r in end.entries}).values())
             return float("inf")  # what a child graph did may lie after any answer
         return max((r.seq for r in self.entries.values() if r.state != "not_happened"), default=-1)
 
@@ -270,7 +286,7 @@ class Journal:
             unused = old.row.status == "answered" and not old.used and (old.row.settle_seq or 0) > answers_read_before
             if unused and sites.same(old.site, new.site):
                 new.drift = old.drift + 1
-                paths = canonical.diff_paths(codec.loads(old.row.value), codec.loads(new.row.value))
+                paths = canonical.diff_paths(*(codec.loads(q.row.value, self.registry) for q in (old, new)))
                 extra = codec.loads(new.row.extra)
                 extra |= {"supersedes": old.row.id, "changed_paths": list(paths), "drift": new.drift}
                 new.row.extra = codec.dumps(extra)

@@ -91,7 +91,7 @@ def step(
         return _run_async(journal, call, lambda: fn(*args, **kwargs))
     found = _recorded(journal, call)
     if found.answers:
-        return _replayed(found.row)
+        return _replayed(journal, found.row)
     return _run(journal, call, found.row, lambda: fn(*args, **kwargs))
 
 
@@ -180,12 +180,19 @@ def _went_on(journal: Journal, row: JournalRow) -> bool:
     return later or any(a.row.seq > row.seq for a in journal.asked if not a.new)
 
 
-def _replayed(row: JournalRow | None) -> Any:
+def _replayed(journal: Journal, row: JournalRow | None) -> Any:
     assert row is not None
     body = codec.loads(row.body)
     if row.state == "raised":
-        raise cast("BaseException", codec.loads(body["error"]))
-    return codec.loads(body["result"])
+    what = f"result of step {body['function']}"
+        raise cast("BaseException", journal.read(body["error"], what))
+    if "lost" in body:
+        raise UnstorableValueError(
+            f"step({body['function']}) in node {journal.task.node!r} is on record and is not repeated, but its result could "
+            f"not be kept: {body['lost']}; let the step return what can be stored",
+            path=what,
+        )
+    return journal.read(body["result"], what)
 
 
 # --- running ---
@@ -206,7 +213,7 @@ async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitabl
     """Return the same for coroutines; every store call runs in a worker thread and survives cancellation."""
     found = await _off(_recorded, journal, call)
     if found.answers:
-        return cast("T", _replayed(found.row))
+        return cast("T", _replayed(journal, found.row))
     row = await _off(_started, journal, call, found.row)
     try:
         result = await thunk()
@@ -250,11 +257,11 @@ def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> Journ
 
 def _finished(journal: Journal, row: JournalRow, call: _Call, result: Any) -> None:
     try:
-        data = codec.dumps(result, journal.registry, path=f"result of step {call.function}")
+        more: dict[str, Any] = {"result": codec.dumps(result, journal.registry, path=f"result of step {call.function}")}
     except UnstorableValueError as error:
         # The effect happened, so the record must say so: losing the value is better than doing it twice.
-        data = codec.dumps(codec.UnknownValue("waitpoint:lost", f"{error}"))
-    _ended(journal, row, call, "done", {"result": data})
+        more = {"result": codec.dumps(codec.UnknownValue("waitpoint:lost", f"{error}")), "lost": f"{error}"}
+    _ended(journal, row, call, "done", more)
 
 
 def _failed(journal: Journal, row: JournalRow, call: _Call, error: BaseException) -> None:

@@ -44,7 +44,7 @@ def commanded(
     if thread is None or loaded.checkpoint is None:
         if command.has_resume:
             answers.prepare(command.resume, [], saver, thread_key(call), None)
-        return (yield from begun(call, saver, thread, None, []))
+        return (yield from begun(call, saver, loaded, None, []))
     if base is not loaded:
         opened = yield from forked(call, saver, loaded, base)
         if command.has_resume:
@@ -138,6 +138,7 @@ def _redirected(
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     writes = _patched(call, head, thread, command, writer)
     writes.withdrawn = closed
+    writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*withdrawals(closed), event("continued", head.id)]
     then = claimed(call, thread, None, writer.numbers.next)
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))

@@ -45,7 +45,8 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
             f"checkpointer than the graph that calls it, so its questions could not reach the caller; compile it without one "
             f"(it inherits), or give the call a `thread_id` of its own"
         )
-    if journal.task.key.graph == graph.name and scope.run.spec is graph.spec:
+    callers = (scope.run.spec, *scope.run.around.callers)
+    if journal.task.key.graph == graph.name and any(graph.spec.nodes is c.nodes for c in callers):
         raise UsageError(
             f"Node {journal.task.node!r} invokes its own thread {here!r}: a thread has one run at a time; return a Command "
             f"with `goto`, or give the call a `thread_id` of its own"

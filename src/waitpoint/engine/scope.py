@@ -26,6 +26,7 @@ class Surroundings:
     emit_custom: Callable[[Any], None] | None = None
     previous: Any = None
     within: Journal | None = None  # of the attempt that called this graph
+    callers: tuple[Any, ...] = ()  # the graphs around this one, outermost first
     live: Any = None  # takes parts while tasks run
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
 

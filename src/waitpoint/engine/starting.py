@@ -11,7 +11,6 @@ from waitpoint.checkpoint.base import (
     Loaded,
     Move,
     OutcomeRow,
-    ThreadRow,
     Writes,
 )
 from waitpoint.core.apply import Result, apply_writes, next_control
@@ -128,12 +127,11 @@ def _head(call: Invocation, before: Head | None, step: int, source: str, values:
 
 def given(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded) -> Opening:
     """Open a run on new input: refused while the thread has something else to do, unless that is to be withdrawn."""
-    thread = loaded.thread
     closed = cleared(call, loaded, forking=base is not loaded)
     before = None
     if base.checkpoint is not None:
         before = yield Store(heads.read, (saver, call.key, base.checkpoint, call.registry))
-    return (yield from begun(call, saver, thread, before, closed))
+    return (yield from begun(call, saver, loaded, before, closed))
 
 
 def cleared(call: Invocation, loaded: Loaded, *, forking: bool) -> list[tuple[str, str]]:
@@ -175,15 +173,16 @@ def _has_work(loaded: Loaded) -> bool:
     return any(k in body for k in ("d", "s", "f")) or bool(loaded.outcomes)
 
 
-def begun(call: Invocation, saver: BaseCheckpointSaver, thread: ThreadRow | None, before: Head | None,
+def begun(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, before: Head | None,
            closed: list[tuple[str, str]]) -> Opening:  # fmt: skip
     """Store the first checkpoints together with the claim."""
     assert call.key is not None
+    thread = loaded.thread
     numbers = Numbers(thread.next_item if thread is not None else 0)
     writer = ItemWriter(numbers, call.registry)
     started = first_step(call, before, writer)
     writes = Writes(checkpoints=started.rows, items=writer.taken(), outcomes=started.outcomes, withdrawn=closed)
-    writes.final = [q for q, _ in closed]
+    writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*withdrawals(closed), event("started", started.head.id)]
     segment_items = writes.items
     saves = call.durability != "exit"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 import threading
+from pathlib import Path
 
 from waitpoint import clock
 
@@ -51,6 +53,18 @@ def hashed(*parts: str | int) -> str:
         h.update(b"%d:" % len(data))
         h.update(data)
     return h.hexdigest()[:32]
+
+
+def module_name(name: str) -> str:
+    """Return a module's name as an import has it, also for the module that was started as a script."""
+    if name != "__main__":
+        return name
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else name
 
 
 def is_id(text: object) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from waitpoint.cli import exits, terminal
 from waitpoint.cli.place import Place
 
 _EVERYWHERE: dict[str, Any] = {
@@ -38,6 +39,9 @@ def command(*, with_graph: bool = False) -> Callable[[Callable[..., int]], Calla
             )
             try:
                 return function(place, **given)
+            except BrokenPipeError:
+                terminal.drop_output()
+                return exits.DONE
             finally:
                 place.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
@@ -24,8 +23,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = _run(words)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        terminal.drop_output()
         code = exits.DONE
     sys.exit(code)
 
@@ -37,8 +36,6 @@ def _run(words: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         terminal.note("Stopped.")
         return exits.STOPPED
-    except BrokenPipeError:
-        raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets one sentence
         return _told(error, words)
 

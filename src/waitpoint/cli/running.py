@@ -42,7 +42,9 @@ def run_to_rest(place: Place, graph: Runner, key: ThreadKey, input: Any) -> int:
         with _prints_apart(place):
             output = _invoked(graph, input, config)
     except KeyboardInterrupt:
-        return _stopped(place, saver.thread(key), key)
+        return _stopped(place, key, "Stopped", exits.STOPPED)
+    except SystemExit as error:
+        return _stopped(place, key, f"A node ended the process (SystemExit: {error.code})", exits.FAILED)
     except Exception as error:  # noqa: BLE001 - a node may raise anything
         return _failed(place, error, before, key)
     return tell(place, rested(saver, graph, key, output))
@@ -111,27 +113,26 @@ def _prints_apart(place: Place) -> Iterator[None]:
         yield
 
 
-def _stopped(place: Place, row: ThreadRow | None, key: ThreadKey) -> int:
-    """Tell of Ctrl-C."""
-    go_on = place.line("continue", key.thread_id)
+def _stopped(place: Place, key: ThreadKey, what: str, code: int) -> int:
+    """Tell of a run that was stopped in the middle."""
+    row = place.saver().thread(key)
     if row is None or row.head is None:
-        text = "Stopped before anything of the thread was stored; start it again."
+        text = f"{what} before anything of the thread was stored; start it again"
     elif row.status in ("ready", "running", "failed"):
-        text = f"Stopped. Thread {key.thread_id} is ready to be continued with:  {go_on}"
+        text = f"{what}. Thread {key.thread_id} is ready to be continued with:  {place.line('continue', key.thread_id)}"
     else:
-        text = f"Stopped. Thread {key.thread_id} rests; look at it with:  {place.line('trace', key.thread_id)}"
+        text = f"{what}. Thread {key.thread_id} rests; look at it with:  {place.line('trace', key.thread_id)}"
     terminal.note(text)
     if place.as_json:
-        status = None if row is None else row.status
         terminal.document(
             {
                 "thread_id": key.thread_id,
                 "graph": key.graph,
-                "status": status,
+                "status": None if row is None else row.status,
                 "error": {"code": "stopped", "message": text},
             }
         )
-    return exits.STOPPED
+    return code
 
 
 def _failed(place: Place, error: Exception, before: ThreadRow | None, key: ThreadKey) -> int:

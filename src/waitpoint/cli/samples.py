@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from waitpoint import schemas
+
 MOST = 4
 _DEPTH = 6
 
@@ -22,10 +24,19 @@ class Field(NamedTuple):
 
 
 def samples(schema: Schema | None) -> list[Any]:
-    """Return up to four answers that show what the schema takes; none if it says nothing of use."""
+    """Return up to four answers that the schema takes; none if it says too little, or too much, to make one up."""
     if schema is None:
         return []
-    return list(itertools.islice(_samples(schema, schema, 0), MOST))
+    made = itertools.islice(_samples(schema, schema, 0), MOST)
+    return [answer for answer in made if _fits(schema, answer)]
+
+
+def _fits(schema: Schema, answer: Any) -> bool:
+    try:
+        schemas.check_answer(dict(schema), answer, title="")
+    except ValueError:
+        return False
+    return True
 
 
 def fields(schema: Schema) -> list[Field]:

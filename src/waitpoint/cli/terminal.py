@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -36,6 +37,11 @@ def prepare() -> None:
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Send the rest of standard output nowhere: its reader, such as `head`, has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str = "", style: str = "") -> None:

@@ -150,7 +150,7 @@ def _packed(value: Any) -> bytes:
     try:
         data = ormsgpack.packb(value, _special, _OPTIONS)
         # The first byte of a float; without one there is no zero to normalise and no NaN to refuse.
-        return ormsgpack.packb(_exact(value), _special, _OPTIONS) if b"\xcb" in data else data
+        return ormsgpack.packb(_exact(value), _special, _OPTIONS) if 0xCB in data else data
     except TypeError:
         return ormsgpack.packb(_exact(payload(value)), _special, _OPTIONS)
 

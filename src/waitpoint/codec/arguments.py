@@ -39,7 +39,7 @@ def args_digest(args: tuple[Any, ...], kwargs: Mapping[str, Any], registry: Regi
     digester = _Digester(registry or PROCESS)
     try:
         data = ormsgpack.packb(call, digester.extension, _OPTIONS)
-        is_plain = b"\xcb" not in data  # the first byte of a float: its zero has to be normalised
+        is_plain = 0xCB not in data  # the first byte of a float: its zero has to be normalised
     except TypeError:  # keys that are not text, lone surrogates
         is_plain, data = False, b""
     return hashlib.sha256(data if is_plain else _pack(digester.form(call))).hexdigest()

@@ -52,7 +52,7 @@ def pack(value: Any, hook: Packer) -> bytes:
     """Pack the way that serves nearly all values; raises TypeError for the few that need `careful.pack`."""
     data = ormsgpack.packb(value, hook, OPTIONS)
     # Invariant: the library writes bytearray and memoryview as bytes without asking. A first byte of that kind is rare.
-    if (b"\xc4" in data or b"\xc5" in data or b"\xc6" in data) and _holds_buffer(value):
+    if (0xC4 in data or 0xC5 in data or 0xC6 in data) and _holds_buffer(value):
         raise TypeError("bytearray")
     return data
 

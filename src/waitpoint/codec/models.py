@@ -17,6 +17,7 @@ from waitpoint.codec.unknown import UnknownValue
 
 _NEW = object.__new__
 _SET = object.__setattr__
+_BLANK = frozenset({dict, list})
 
 
 def functions(cls: Any, tag: str, *, lean: bool = False) -> tuple[Encoder, Callable[[list[Any], bytes], Any]]:
@@ -28,47 +29,47 @@ def functions(cls: Any, tag: str, *, lean: bool = False) -> tuple[Encoder, Calla
     look_up = functools.cache(lambda: _Shape(cls))  # at first use: a model may still wait for a forward reference
 
     def encode(value: Any) -> tuple[int, Any]:
-        shape = look_up()
+        names = look_up().names
         fields_set = value.__pydantic_fields_set__
         given, rest = {}, {}
         for name, item in value.__dict__.items():
             if name in fields_set:
                 given[name] = item
-            elif name in shape.names and not (lean and (_is_blank(item) or name == "type")):
+            elif lean and (item is None or name == "type" or (not item and type(item) in _BLANK)):
+                pass
+            elif name in names:
                 rest[name] = item
-        if not fields_set <= shape.names:
-            given = {name: item for name, item in given.items() if name in shape.names}
-        parts = [tag, given, rest, value.__pydantic_extra__, value.__pydantic_private__]
-        while not parts[-1] and len(parts) > 2:
-            parts.pop()
-        return Kind.TAGGED, parts
+        if not names >= given.keys():
+            given = {name: item for name, item in given.items() if name in names}
+        extra, private = value.__pydantic_extra__, value.__pydantic_private__
+        if extra or private:
+            return Kind.TAGGED, [tag, given, rest, extra, private] if private else [tag, given, rest, extra]
+        return Kind.TAGGED, [tag, given, rest] if rest else [tag, given]
 
     def read(payload: list[Any], data: bytes) -> Any:
-        shape, given = look_up(), payload[1]
-        rest, extra, private = (*payload[2:], None, None, None)[:3]
-        stored = {**rest, **given} if rest else given
-        fields = shape.defaults(stored)
-        if not stored.keys() <= shape.names:
+        shape, given, count = look_up(), payload[1], len(payload)
+        stored = {**payload[2], **given} if count > 2 else given
+        extra = payload[3] if count > 3 else None
+        fields_set = {*given}
+        if not shape.names >= stored.keys():
             gone = {name: item for name, item in stored.items() if name not in shape.names}
             stored = {name: item for name, item in stored.items() if name in shape.names}
+            fields_set &= shape.names
             extra = {**gone, **(extra or {})}
-        fields.update(stored)
         for name in shape.required:
             if name not in stored:
                 return UnknownValue(tag, data, f"{cls.__qualname__!r} now has a field {name!r} without a default")
+        fields = shape.defaults(stored)
+        fields.update(stored)
         extra = (extra or {}) if shape.keeps_extra else None
         value = _NEW(cls)
         _SET(value, "__dict__", fields)
-        _SET(value, "__pydantic_fields_set__", {name for name in given if name in shape.names} | {*(extra or ())})
+        _SET(value, "__pydantic_fields_set__", fields_set | extra.keys() if extra else fields_set)
         _SET(value, "__pydantic_extra__", extra)
-        _SET(value, "__pydantic_private__", shape.private(private))
+        _SET(value, "__pydantic_private__", shape.private(payload[4] if count > 4 else None))
         return value
 
     return encode, read
-
-
-def _is_blank(item: Any) -> bool:
-    return item is None or (not item and (type(item) is dict or type(item) is list))
 
 
 class _Shape:

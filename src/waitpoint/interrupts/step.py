@@ -100,7 +100,8 @@ def _described(
     in_doubt: InDoubt,
 ) -> _Call:  # fmt: skip
     args, kwargs = arguments
-    name = f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
+    module = ids.module_name(getattr(fn, "__module__", None) or "")  # one name, run as a script or imported
+    name = f"{module}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
     digest = canonical.args_digest(args, kwargs)
     with journal.lock:
         journal.check_open(f"start the step {name!r}")

@@ -67,7 +67,11 @@ class Database:
 
     def open(self) -> None:
         """Make sure that the database is there and has the schema; later calls do nothing."""
-        self.write(_nothing, None, durable=False)
+        self._writer.take(-1)
+        try:
+            self._writer.connect()
+        finally:
+            self._writer.leave()
 
     def write(self, apply: Callable[[Cursor, Change], Result], change: Change, durable: bool) -> Result:
         """Apply a change in a write transaction; see `Writer.run`."""
@@ -216,10 +220,6 @@ def _in_snapshot(
         found = find(CarefulCursor(cursor), *args, **kwargs)
     cursor.execute("COMMIT")
     return found
-
-
-def _nothing(cursor: Cursor, change: None) -> None:
-    """Change nothing: what opens a database."""
 
 
 def _path_of(connection: sqlite3.Connection) -> str:

@@ -24,7 +24,7 @@ CREATE TABLE thread (
 );
 
 -- Who has to run, and whose leases a heartbeat extends: few threads of many.
-CREATE INDEX thread_due ON thread (status, owner) WHERE status IN ('ready', 'running');
+CREATE INDEX thread_due ON thread (status, owner) WHERE status = 'ready' OR status = 'running';
 
 CREATE TABLE checkpoint (
     tid INTEGER NOT NULL,

@@ -52,7 +52,7 @@ class Writer:
         self._connect = connect
         self._explain = explain
         self._cursor: sqlite3.Cursor | None = None
-        self._is_full = False  # `synchronous` of the connection: FULL or NORMAL
+        self._is_full: bool | None = None  # `synchronous` of the connection: FULL or NORMAL
         self.restart()
 
     def restart(self) -> None:
@@ -97,9 +97,14 @@ class Writer:
                 return True
             job = _Job(None, None, durable=False, thread=me)
             self._queue.append(job)
-        if not job.woken.acquire(timeout=patience):
-            self._withdraw(job)
-        return self._turn == me
+        is_woken = False
+        try:
+            is_woken = job.woken.acquire(timeout=patience)
+        finally:
+            if not is_woken:
+                self._withdraw(job)
+                self.leave()
+        return is_woken
 
     def release(self) -> None:
         """End the turn: hand it to the first who waits."""
@@ -117,6 +122,13 @@ class Writer:
         """Release the turn if this thread has it."""
         if self._turn == threading.get_ident():
             self.release()
+
+    def connect(self) -> None:
+        """Open the connection if there is none; only for whoever has the turn."""
+        if self._cursor is None:
+            self._cursor = self._connect().cursor()
+            self._cursor.row_factory = None  # a connection of the user's may have one
+            self._is_full = None
 
     def disconnected(self) -> sqlite3.Connection | None:
         """Return the connection, if there is one, and forget it; only for whoever has the turn."""
@@ -193,11 +205,9 @@ class Writer:
 
     def _begun(self, durable: bool) -> sqlite3.Cursor:
         """Begin a write transaction; `synchronous` can be changed only before."""
+        self.connect()
         cursor = self._cursor
-        if cursor is None:
-            cursor = self._cursor = self._connect().cursor()
-            cursor.row_factory = None  # a connection of the user's may have one
-            self._is_full = not durable
+        assert cursor is not None
         if durable is not self._is_full:
             cursor.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
             self._is_full = durable

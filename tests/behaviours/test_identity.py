@@ -13,7 +13,7 @@ import pytest
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, chain, the_id, thread
 from waitpoint.graph import START, StateGraph
-from waitpoint.types import Command, interrupt
+from waitpoint.types import Command, Interrupt, interrupt
 
 Deploy = Callable[[str], Callable[..., Any]]
 
@@ -459,14 +459,13 @@ def test_ids_are_given_once_and_are_the_same_everywhere(store: Store) -> None:
     parts = list(graph.stream({"log": []}, config, stream_mode=["updates", "values", "tasks"]))
     (from_updates,) = next(p["__interrupt__"] for m, p in parts if m == "updates" and "__interrupt__" in p)
     (from_values,) = next(p["__interrupt__"] for m, p in parts if m == "values" and "__interrupt__" in p)
-    (from_task,) = next(p["interrupts"] for m, p in parts if m == "tasks" and p.get("interrupts"))
+    (from_task,) = (Interrupt(**i) for m, p in parts if m == "tasks" for i in p.get("interrupts", []))
     (from_state,) = graph.get_state(config).interrupts
     (from_history,) = next(s.interrupts for s in graph.get_state_history(config) if s.interrupts)
     (from_list,) = store.again().pending()
     again = asked(chain(store.again(), ordered(["a"])).invoke(None, config))[0]
-    assert {i.id for i in (from_updates, from_values, from_task, from_state, from_history, from_list, again)} == {
-        from_updates.id
-    }
+    shown = (from_updates, from_values, from_state, from_history, from_list, again)
+    assert {from_task["id"], *(i.id for i in shown)} == {from_updates.id}
 
 
 def test_equal_questions_of_different_tasks_are_told_apart_by_their_tasks(saver: Any, call: Call) -> None:

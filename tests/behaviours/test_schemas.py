@@ -231,7 +231,6 @@ def test_nodes_and_routers_see_only_the_keys_of_their_own_schema(saver: Any, cal
     graph, config = graph.add_conditional_edges("writes", router).compile(checkpointer=saver), thread()
     assert call(graph, {"x": 1, "y": 1, "unknown": 0}, config) == {"x": 2, "y": 3, "log": []}
     assert seen == [{"x": 2}, {"secret": "s", "x": 2}]
-    assert "secret" not in graph.get_state(config).values
 
 
 def test_an_input_schema_may_be_given_to_a_node(saver: Any, call: Call) -> None:
@@ -262,21 +261,51 @@ def test_private_keys_survive_a_pause_and_another_process(store: Store, call: Ca
     assert call(made(store.again()), Command(resume="yes"), config)["log"] == ["s", "yes"]
 
 
-def test_input_and_output_schemas_filter(saver: Any, call: Call, streamed: Call) -> None:
+def test_input_and_output_schemas_filter_what_invoke_takes_and_returns(saver: Any, call: Call) -> None:
     """B163"""
 
     def node(state: Whole) -> Any:
         return {"y": 5, "log": [sorted(state)]}
 
     graph: Any = StateGraph(Whole, input_schema=OnlyX, output_schema=OnlyLog).add_node(node).add_edge(START, "node")
-    graph = graph.compile(checkpointer=saver)
-    assert call(graph, {"x": 1, "y": 9}, thread()) == {"log": [["log", "x"]]}
-    parts = streamed(graph, {"x": 1, "y": 9}, thread(), stream_mode=["values", "updates"])
+    graph, config = graph.compile(checkpointer=saver), thread()
+    assert call(graph, {"x": 1, "y": 9}, config) == {"log": [["log", "x"]]}
+    assert graph.get_state(config).values == {"x": 1, "y": 5, "log": [["log", "x"]]}
+
+
+def test_streams_and_snapshots_show_the_whole_state(saver: Any, streamed: Call) -> None:
+    """B163, B170"""
+
+    def node(state: Whole) -> Any:
+        return {"y": 5, "secret": "s"}
+
+    def reads(state: Private) -> Any:
+        return {"log": [state["secret"]]}
+
+    graph: Any = StateGraph(Whole, input_schema=OnlyX, output_schema=OnlyLog).add_node(node).add_node(reads)
+    graph = graph.add_edge(START, "node").add_edge("node", "reads").compile(checkpointer=saver)
+    config = thread()
+    parts = streamed(graph, {"x": 1}, config, stream_mode=["values", "updates"])
     assert parts == [
-        ("values", {"log": []}),
-        ("updates", {"node": {"log": [["log", "x"]]}}),
-        ("values", {"log": [["log", "x"]]}),
+        ("values", {"x": 1, "log": []}),
+        ("updates", {"node": {"y": 5, "secret": "s"}}),
+        ("values", {"x": 1, "y": 5, "log": [], "secret": "s"}),
+        ("updates", {"reads": {"log": ["s"]}}),
+        ("values", {"x": 1, "y": 5, "log": ["s"], "secret": "s"}),
     ]
+    assert graph.get_state(config).values == parts[-1][1]
+
+
+@pytest.mark.parametrize(("keys", "result"), [(["x"], {"x": 1}), ("x", 1), (["x", "log"], {"x": 1, "log": ["a"]})])
+def test_output_keys_choose_what_is_returned_and_shown(
+    saver: Any, call: Call, streamed: Call, keys: Any, result: Any
+) -> None:
+    """B163"""
+    graph = builder(a, schema=Whole).compile(checkpointer=saver)
+    assert call(graph, {"x": 1}, thread(), output_keys=keys) == result
+    assert streamed(graph, {"x": 1}, thread(), output_keys=keys, stream_mode="values")[-1] == result
+    with pytest.raises(ValueError, match="`output_keys` names 'z'"):
+        call(graph, {"x": 1}, thread(), output_keys="z")
 
 
 def test_the_output_is_filtered_at_a_pause_too(saver: Any, call: Call) -> None:

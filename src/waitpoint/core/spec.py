@@ -106,8 +106,9 @@ class GraphSpec(NamedTuple):
 
     `input_keys` are the keys an input may write; `to_writes` turns an update (dict, dataclass or model instance, list of
     pairs) into (key, value) pairs, keys unknown to the graph dropped, and raises `InvalidUpdateError` for anything else.
-    `make_input` validates and normalises the graph's input (pydantic schemas validate there). `output` makes the result
-    from the values. `types` are the schemas whose types the codec must know.
+    `make_input` validates and normalises the graph's input (pydantic schemas validate there). `types` are the schemas whose
+    types the codec must know. `output_keys` are what `invoke` returns, `shown_keys` what streams and snapshots show: as a dict,
+    or with `whole` or `is_bare` the value of the only one.
     """
 
     name: str
@@ -116,7 +117,9 @@ class GraphSpec(NamedTuple):
     joins: Sequence[Join]
     input_keys: tuple[str, ...]
     output_keys: tuple[str, ...]
+    shown_keys: tuple[str, ...]
     to_writes: Callable[[Any], list[tuple[str, Any]]]
     make_input: Callable[[Any], Any]
     types: tuple[Any, ...] = ()
     whole: bool = False
+    is_bare: bool = False

@@ -61,12 +61,12 @@ class Invocation:
         return self.owner, clock.now() + owner.LEASE_SECONDS
 
     def output_keys(self, keys: str | Sequence[str]) -> None:
-        """Show only these keys of the state."""
+        """Show only these keys of the state; of one that is given as a string, the value itself."""
         wanted = (keys,) if isinstance(keys, str) else tuple(keys)
         for key in wanted:
             if key not in self.spec.channels:
                 raise ConfigError(f"`output_keys` names {key!r}, which is no key of graph {self.spec.name!r}")
-        self.spec = self.spec._replace(output_keys=wanted)
+        self.spec = self.spec._replace(output_keys=wanted, shown_keys=wanted, is_bare=isinstance(keys, str))
 
 
 @dataclass(slots=True, eq=False)

@@ -74,7 +74,7 @@ def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...
         writer = ItemWriter(segment.numbers, call.registry)
         started = first_step(call, None, writer, ns)
         yield Store(segment.start_child, (started.rows, writer.taken(), started.outcomes))
-        run = run_of(call, started.head, segment, started.tasks)
+        run = started.run(call, segment)
     else:
         head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
         digest = None if is_node or call.input is None else canonical.args_digest((call.input,), {})

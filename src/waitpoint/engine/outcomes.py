@@ -66,11 +66,11 @@ def shown(spec: GraphSpec, result: Result | None) -> Any:
     """Return a task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats."""
     if result is None:
         return None
-    keys = spec.output_keys
+    keys = spec.shown_keys
     writes = [(k, v) for k, v in result.writes if k in keys]
     if not writes:
         return None
-    if spec.whole:
+    if spec.whole or spec.is_bare:
         return writes[0][1] if len(writes) == 1 else [v for _, v in writes]
     merged = dict(writes)
     return merged if len(merged) == len(writes) else [{k: v} for k, v in writes]

@@ -40,6 +40,7 @@ class Run:
     step_timeout: float | None = None
     resumed: bool = False  # continues from a rest: a breakpoint at this checkpoint was stopped at already
     is_fresh: bool = False  # an update made this checkpoint, and no run has been at it: breakpoints still hold
+    shows_start: bool = True  # whether mode `values` begins with the values as they are
     is_root: bool = True
     rests: bool = False  # the thread rests where this run brought it
     debug: bool = False
@@ -71,10 +72,17 @@ class Run:
             return self.values
 
     def shown(self, values: dict[str, Any]) -> Any:
-        """Return the graph's output for these values; its containers are fresh."""
-        if self.spec.whole:
-            return values.get("__root__")
-        return {k: fresh(values[k]) for k in self.spec.output_keys if k in values}
+        """Return these values as streams and snapshots show them; the containers are fresh."""
+        return self._picked(values, self.spec.shown_keys)
+
+    def output(self) -> Any:
+        """Return what `invoke` returns; the containers are fresh."""
+        return self._picked(self.visible(), self.spec.output_keys)
+
+    def _picked(self, values: dict[str, Any], keys: Sequence[str]) -> Any:
+        if self.spec.whole or self.spec.is_bare:
+            return fresh(values.get(keys[0]))
+        return {k: fresh(values[k]) for k in keys if k in values}
 
     def interrupts(self) -> tuple[Interrupt[Any], ...]:
         """All questions that wait in this superstep, nested ones too, in the order of the tasks."""

@@ -50,7 +50,7 @@ def unsaved(call: Invocation) -> Run:
             "compile(checkpointer=InMemorySaver())"
         )
     started = first_step(call, None, None)
-    return run_of(call, started.head, None, started.tasks)
+    return started.run(call, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +59,13 @@ class _Start:
     tasks: list[Task]
     rows: list[Any] = field(default_factory=list)
     outcomes: list[OutcomeRow] = field(default_factory=list)
+    written: set[str] = field(default_factory=set)
+
+    def run(self, call: Invocation, segment: Segment | None) -> Run:
+        """Return the run that begins with these tasks; its first values are shown if the input wrote any."""
+        run = run_of(call, self.head, segment, self.tasks)
+        run.shows_start = not self.written.isdisjoint(call.spec.shown_keys)
+        return run
 
 
 def first_step(call: Invocation, before: Head | None, writer: ItemWriter | None, ns: str = "") -> _Start:
@@ -89,7 +96,7 @@ def first_step(call: Invocation, before: Head | None, writer: ItemWriter | None,
         second.refs = heads.store_values(spec, first, after, written, writer)
         rows = [heads.to_row(first, writer), heads.to_row(second, writer)]
         done = [start_row(spec, first, task, "done", writer)]
-    return _Start(second, tasks_of(spec, second), rows, done)
+    return _Start(second, tasks_of(spec, second), rows, done, written)
 
 
 def input_result(spec: GraphSpec, given: Any) -> Result:
@@ -197,4 +204,4 @@ def begun(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, before: 
         for row in started.rows:
             segment.keep(row, segment_items)
             segment_items = ()
-    return Opened(run_of(call, started.head, segment, started.tasks))
+    return Opened(started.run(call, segment))

@@ -24,6 +24,7 @@ def build(declared: Declaration, name: str) -> GraphSpec:
         joins=tuple(Join(frozenset(sources), end) for sources, end in declared.waiting_edges if end != END),
         input_keys=tuple(given.channels),
         output_keys=tuple(result.channels),
+        shown_keys=tuple(declared.channels),
         to_writes=writer(declared.channels, is_whole=state.is_whole),
         make_input=input_maker(given),
         types=_types(declared, nodes.values()),

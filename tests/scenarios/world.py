@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import operator
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,8 @@ from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.types import Interrupt
 
-PROGRAMS = Path(__file__).parent / "programs"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "scenarios" / "programs"
 
 _numbers = itertools.count(1)
 
@@ -80,7 +82,7 @@ def start(program: str, *args: Any, **options: Any) -> subprocess.Popen[str]:
     """Start one of the programs in a process of its own."""
     command = [sys.executable, str(PROGRAMS / program), *map(str, args)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, **pipes, **options)
+    return subprocess.Popen(command, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes, **options)
 
 
 def told(process: subprocess.Popen[str]) -> Any:

@@ -86,6 +86,16 @@ class ItemWriter:
         items, self.items = self.items, []
         return items
 
+    def mark(self) -> tuple[int, int]:
+        """Return where the writer stands, for `rewind`."""
+        return len(self.items), self.numbers.next
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Take back what was written since; the numbers stay used."""
+        count, first = mark
+        del self.items[count:]
+        self._known = {key: known for key, known in self._known.items() if known[1] < first}
+
     def forget(self) -> None:
         """End a superstep: objects may change from now on, so they are no longer known."""
         self._known.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, Rest, Status, Writes
@@ -22,7 +22,7 @@ from waitpoint.engine.heads import Head, cache, store_values, to_row
 from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import event
-from waitpoint.engine.tasks import Outcome, Task, attempt
+from waitpoint.engine.tasks import Body, Outcome, Task, attempt
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
 from waitpoint.records import INTERRUPT, START, Command
 
@@ -118,9 +118,8 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
 
 def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     """Take in how a task ended, store it if siblings are still to end, and show it."""
-    task.outcome, task.attempt, task.body = outcome, outcome.attempt, outcome.body
+    _note(run, task, outcome)
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
-    task.state = _STATES.get(outcome.kind, "failed") if outcome.misfit is None else "waiting"
     task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries
     if task.state == "done":
         fused = last and all(t.state == "done" for t in run.tasks)
@@ -134,7 +133,30 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
         yield Emit(run.shown_ns, "tasks", _ended(run, task))
 
 
-_STATES: dict[str, Any] = {"done": "done", "waiting": "waiting"}
+def _note(run: Run, task: Task, outcome: Outcome) -> None:
+    """Encode an outcome as it comes in: a value that cannot be stored is the failure of the node that returned it."""
+    mark = run.writer.mark()
+    try:
+        _encode(run, task, outcome)
+    except Exception as error:  # noqa: BLE001 - whatever an encoder raises, nothing half-stored may remain
+        run.writer.rewind(mark)
+        outcome.kind, outcome.error, outcome.misfit = "failed", error, None
+        outcome.result, outcome.body, outcome.interrupts = None, Body(), ()
+        outcome.conclusion.asked = []
+        _encode(run, task, outcome)
+    task.outcome, task.attempt, task.body = outcome, outcome.attempt, outcome.body
+    task.state = _state(outcome)
+
+
+def _encode(run: Run, task: Task, outcome: Outcome) -> None:
+    if run.segment is not None and outcome.kind != "stopped":
+        outcome.row = outcomes.to_row(run.spec, run.head, task, outcome, _state(outcome), run.writer)
+
+
+def _state(outcome: Outcome) -> Literal["done", "waiting", "failed"]:
+    if outcome.kind == "done" and outcome.misfit is None:
+        return "done"
+    return "waiting" if outcome.kind == "waiting" or outcome.misfit is not None else "failed"
 
 
 def _record(run: Run, task: Task, writes: Writes) -> None:
@@ -142,9 +164,8 @@ def _record(run: Run, task: Task, writes: Writes) -> None:
     outcome = task.outcome
     if outcome is None or run.segment is None:
         return
-    if outcome.kind != "stopped":
-        row = outcomes.to_row(run.spec, run.head, task, outcome, task.state, run.writer)  # type: ignore[arg-type]
-        writes.outcomes = [*writes.outcomes, row]
+    if outcome.row is not None:
+        writes.outcomes = [*writes.outcomes, outcome.row]
         conclude(writes, run.segment, outcome, run.child_ns(task))
     task.outcome = None
 
@@ -187,26 +208,28 @@ def _advance(run: Run) -> Deciding:
     results = [t.result for t in run.tasks if t.result is not None]
     try:
         values, written = apply_writes(spec, run.values, results)
-    except Exception as error:  # the writes contradict each other, or a reducer failed: so did the step
+        deferred = bool(run.tasks) and not (head.control.due or head.control.sends)
+        control = next_control(spec, head.control, results, deferred)
+        at = clock.now()
+        new = Head(ids.checkpoint_id(head.id), head.ns, head.id, head.step + 1, "loop", at, values, {}, control)
+        new.metadata, new.input_digest = head.metadata, head.input_digest
+        if run.segment is not None:
+            new.refs = store_values(spec, head, values, written | run.patched, run.writer)
+            row = to_row(new, run.writer)
+    except Exception as error:  # writes contradict each other, a reducer failed or made what cannot be stored
+        run.writer.rewind(mark)
         yield from _fail(run, error)
         raise
-    deferred = bool(run.tasks) and not (head.control.due or head.control.sends)
-    control = next_control(spec, head.control, results, deferred)
-    at = clock.now()
-    new = Head(ids.checkpoint_id(head.id), head.ns, head.id, head.step + 1, "loop", at, values, {}, control)
-    new.metadata, new.input_digest = head.metadata, head.input_digest
     names = [t.name for t in run.tasks]
     writes = Writes()
     for task in run.tasks:
         _record(run, task, writes)
-    row: CheckpointRow | None = None
-    if run.segment is not None:
-        new.refs = store_values(spec, head, values, written | run.patched, run.writer)
-        row = to_row(new, run.writer)
     run.head, run.values, run.patched = new, values, set()
     run.tasks = _tasks(run)
     over = new.step >= run.step_limit
     stops = run.breakpoints.after(names) or run.breakpoints.before(run.tasks)
+    row: CheckpointRow | None = None
+    mark = run.writer.mark()
     rests = not run.tasks or stops or over
     run.end = "breakpoint" if stops else "finished"
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))

@@ -89,6 +89,7 @@ class Outcome:
     body: Body = field(default_factory=Body)
     attempt: int = 1
     children: int = 0  # graphs that the attempt called
+    row: OutcomeRow | None = None  # the same, encoded
 
 
 # --- the calls that the generator asks for ----------------------------------------------------------------------------

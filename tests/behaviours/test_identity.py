@@ -465,7 +465,7 @@ def test_ids_are_given_once_and_are_the_same_everywhere(store: Store) -> None:
     (from_list,) = store.again().pending()
     again = asked(chain(store.again(), ordered(["a"])).invoke(None, config))[0]
     shown = (from_updates, from_values, from_state, from_history, from_list, again)
-    assert {from_task["id"], *(i.id for i in shown)} == {from_updates.id}
+    assert {i.id for i in (from_task, *shown)} == {from_updates.id}
 
 
 def test_equal_questions_of_different_tasks_are_told_apart_by_their_tasks(saver: Any, call: Call) -> None:

@@ -76,10 +76,11 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     ns = f"{task.ns}|{own}" if task.ns else own
     call.shown_ns = (*run.shown_ns, *own.split("|"))
     around = run.around
-    call.around = replace(call.around, store=call.around.store or around.store, control=around.control, within=journal)
+    call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
+    call.around.within, call.around.callers = journal, (*around.callers, run.spec)
     call.live = around.live
     call.around.live, call.around.live_modes = around.live, around.live_modes
-    call.around.emit_custom = around.emit_custom and _writer(around.live, call.shown_ns)
+    call.around.emit_custom = _writer(around.live, call.shown_ns) if "custom" in around.live_modes else None
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"

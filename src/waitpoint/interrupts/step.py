@@ -184,8 +184,8 @@ def _went_on(journal: Journal, row: JournalRow) -> bool:
 def _replayed(journal: Journal, row: JournalRow | None) -> Any:
     assert row is not None
     body = codec.loads(row.body)
-    if row.state == "raised":
     what = f"result of step {body['function']}"
+    if row.state == "raised":
         raise cast("BaseException", journal.read(body["error"], what))
     if "lost" in body:
         raise UnstorableValueError(

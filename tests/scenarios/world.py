@@ -87,7 +87,8 @@ def start(program: str, *args: Any, **options: Any) -> subprocess.Popen[str]:
 
 def told(process: subprocess.Popen[str]) -> Any:
     """Wait for a program's end and return what it printed last, read as JSON."""
-    out, err = process.communicate(timeout=50)
+    with process:
+        out, err = process.communicate(timeout=50)
     assert process.returncode == 0, err
     return json.loads(out.splitlines()[-1])
 

@@ -81,14 +81,14 @@ class Runner(Declared):
         shape = shape_of(stream_mode, subgraphs)
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
+        outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
         parts = None
         if shape.live:
             parts = Parts()
             nested.go_live(session, parts, subgraphs)
-        outer = session.call.live if session.parent is not None else None
         for part in drive(session.steps(), parts, _at_once(session)):
-            if outer is not None:
-                outer.put(part)
+            if part.mode in outer_modes:
+                session.call.live.put(part)
             if part.mode in shape.modes:
                 yield shape.shown(part)
         if session.parent is not None:
@@ -129,15 +129,15 @@ class Runner(Declared):
         shape = shape_of(stream_mode, subgraphs)
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
+        outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
         parts = AsyncParts()
         if shape.live:
             nested.go_live(session, parts, subgraphs)
-        outer = session.call.live if session.parent is not None else None
         run = drive_async(session.steps(), session.saver(), parts, _at_once(session))
         try:
             async for part in run:
-                if outer is not None:
-                    outer.put(part)
+                if part.mode in outer_modes:
+                    session.call.live.put(part)
                 if part.mode in shape.modes:
                     yield shape.shown(part)
         finally:

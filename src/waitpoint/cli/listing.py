@@ -21,13 +21,13 @@ _THREADS = (
     terminal.Column("STATUS"),
     terminal.Column("CHANGED"),
     terminal.Column("QUESTIONS"),
-    terminal.Column("ERROR", cut=True),
+    terminal.Column("ERROR"),
 )
 _FIELDS = (
     terminal.Column("FIELD", "cyan"),
     terminal.Column("VALUE"),
     terminal.Column("NEEDED"),
-    terminal.Column("ABOUT", cut=True),
+    terminal.Column("ABOUT"),
 )
 
 
@@ -89,7 +89,8 @@ def show(
 def threads(place: Place, limit: _LIMIT = 50) -> int:
     """List the threads, newest change first."""
     saver = place.saver()
-    rows = saver.threads(limit=limit)
+    found = saver.threads(limit=limit + 1)
+    rows = found[:limit]
     counts = {row.key: saver.count(PendingFilter(row.key.thread_id, row.key.graph)) for row in rows}
     if place.as_json:
         terminal.document({"threads": [_thread_document(row, counts[row.key]) for row in rows]})
@@ -109,9 +110,9 @@ def threads(place: Place, limit: _LIMIT = 50) -> int:
         for row in rows
     ]
     terminal.table(_THREADS, cells)
-    if len(rows) == limit:
+    if len(found) > limit:
         terminal.say()
-        terminal.say("There may be more; --limit lists them.")
+        terminal.say("There are more; --limit lists them.")
     return exits.DONE
 
 

@@ -58,6 +58,6 @@ def shortened(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    unique = list(dict.fromkeys(names))
+    unique = sorted(set(names))
     more = f" and {len(unique) - _LISTED} more" if len(unique) > _LISTED else ""
     return ", ".join(f"'{name}'" for name in unique[:_LISTED]) + more

@@ -20,7 +20,7 @@ _COLUMNS = (
     terminal.Column("THREAD"),
     terminal.Column("NODE"),
     terminal.Column("ASKED"),
-    terminal.Column("QUESTION", cut=True),
+    terminal.Column("QUESTION"),
 )
 
 

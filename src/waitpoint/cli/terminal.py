@@ -18,17 +18,16 @@ from waitpoint.cli import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
-_WIDE = 1_000_000
+_GAP = "  "
+_NARROWEST = 12
 
 
 class Column(NamedTuple):
-    """A column of a table. `cut`: on a terminal its texts give way when the line is too long."""
+    """A column of a table: its title, and its style on a terminal."""
 
     title: str
     style: str = ""
-    cut: bool = False
 
 
 def prepare() -> None:
@@ -70,32 +69,31 @@ def document(value: Any) -> None:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Write rows under titles."""
-    if sys.stdout.isatty():
-        _console().print(_table(columns, rows))
+    """Write rows under titles. The last column gives way where a line would be wider than the terminal."""
+    from rich.cells import cell_len, set_cell_size
+
+    on_terminal = sys.stdout.isatty()
+    titled = [tuple(column.title for column in columns), *rows]
+    widths = [max(cell_len(row[i]) for row in titled) for i in range(len(columns))]
+    room = max(_NARROWEST, _console().width - sum(widths[:-1]) - len(_GAP) * (len(columns) - 1))
+    for number, row in enumerate(titled):
+        last = row[-1]
+        if on_terminal and cell_len(last) > room:
+            last = set_cell_size(last, room - 1) + "…"
+        cells = [text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
+        styles = [column.style if number else "bold" for column in columns]
+        _line([*cells[:-1], last], styles)
+
+
+def _line(cells: Sequence[str], styles: Sequence[str]) -> None:
+    if not sys.stdout.isatty():
+        print(_GAP.join(cells).rstrip())
         return
-    from rich.console import Console
-
-    out = Console(file=io.StringIO(), width=_WIDE, color_system=None, force_terminal=False, legacy_windows=False)
-    with out.capture() as captured:
-        out.print(_table(columns, rows))
-    for each in captured.get().splitlines():
-        print(each.rstrip())
-
-
-def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        # Cut, not wrapped: ids and commands must stay whole, and a row is one line.
-        made.add_column(
-            Text(column.title), no_wrap=True, overflow="ellipsis", ratio=None, min_width=None if column.cut else 1
-        )
-    for row in rows:
-        made.add_row(*(Text(cell, column.style) for cell, column in zip(row, columns, strict=True)))
-    return made
+    text = Text(_GAP).join(Text(cell, style) for cell, style in zip(cells, styles, strict=True))
+    text.rstrip()
+    _console().print(text, soft_wrap=True)
 
 
 def _console() -> Console:

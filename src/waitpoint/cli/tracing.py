@@ -28,7 +28,7 @@ _COLUMNS = (
     terminal.Column("TIME"),
     terminal.Column("WHAT", "cyan"),
     terminal.Column("WHERE"),
-    terminal.Column("DETAIL", cut=True),
+    terminal.Column("DETAIL"),
 )
 _EFFECTS = {
     "executing": "effect started",

@@ -62,7 +62,7 @@ def withdraw(
 def _after(place: Place, graph: Runner | None, row: QuestionRow, thread: ThreadRow, what: str) -> int:
     if graph is not None:
         if not place.as_json:
-            terminal.note(f"Recorded the {what} to {row.id[: lookup.SHORTEST]}.")
+            terminal.note(f"Recorded the {what} {'to' if what == 'answer' else 'of'} {row.id[: lookup.SHORTEST]}.")
             if thread.status == "running" and not owner.is_dead(thread):
                 terminal.note("Another process runs the thread and takes it in; waiting for it to rest.")
         return running.run_to_rest(place, graph, row.key, None)

@@ -250,6 +250,23 @@ def test_a_pause_and_a_failure_are_saved_in_each_durability(store: Store, call: 
     assert nodes.runs == ["steady", "flaky", "flaky"]
 
 
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_every_parent_that_a_snapshot_names_is_stored(store: Store, call: Call, durability: str) -> None:
+    """B81, B117: also as the process sees it that ran the thread"""
+
+    def ask(state: State) -> State:
+        return {"log": [interrupt("ok?")]}
+
+    nodes, config = Flaky(failures=0), thread()
+    graph = chain(store.saver, nodes.steady, ask, nodes.flaky)
+    for given in ({"log": []}, Command(resume="yes"), {"log": []}):
+        call(graph, given, config, durability=durability)
+        snapshots = history(graph, config)
+        assert [s.parent_config for s in snapshots] == [*(s.config for s in snapshots[1:]), None]
+        assert graph.get_state(config).parent_config == snapshots[0].parent_config
+        assert history(chain(store.again(), nodes.steady, ask, nodes.flaky), config) == snapshots
+
+
 @pytest.mark.parametrize("nesting", ["a node", "a function"])
 def test_with_durability_exit_a_finished_subgraph_leaves_no_checkpoints(saver: Any, call: Call, nesting: str) -> None:
     """B118"""

@@ -44,7 +44,15 @@ LANGGRAPH = Library(
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 
-Call = Any  # an input, None, a Command, or a function of the graph that returns one of these
+Call = Any  # an input, None, a Command, an `At`, or a function of the graph that returns one of these
+
+
+@dataclass(frozen=True)
+class At:
+    """A call with a config of its own: that of an older checkpoint."""
+
+    config: Any
+    input: Any = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ class Stage:
         story: list[Any] = []
         for call in self.program.calls:
             try:
-                story.append(self._told(self.graph.invoke(self._given(call), self.config, **self.program.call_options)))
+                story.append(self._told(self.graph.invoke(*self._given(call), **self.program.call_options)))
             except Exception as error:
                 story.append(told(error))
             if "state" not in self.program.differs:
@@ -166,7 +174,7 @@ class Stage:
         story: list[Any] = []
         for call in self.program.calls:
             try:
-                found = await self.graph.ainvoke(self._given(call), self.config, **self.program.call_options)
+                found = await self.graph.ainvoke(*self._given(call), **self.program.call_options)
                 story.append(self._told(found))
             except Exception as error:
                 story.append(told(error))
@@ -181,7 +189,7 @@ class Stage:
             parts: list[Any] = []
             options = {"stream_mode": ["values", "updates"], **self.program.call_options}
             try:
-                for part in self.graph.stream(self._given(call), self.config, **options):
+                for part in self.graph.stream(*self._given(call), **options):
                     parts.append(part)  # noqa: PERF402 - what came before an error counts
             except Exception as error:
                 story.append(told(error))
@@ -199,5 +207,8 @@ class Stage:
             found["__interrupt__"].sort(key=repr)
         return found
 
-    def _given(self, call: Call) -> Any:
-        return call(self.graph) if callable(call) else call
+    def _given(self, call: Call) -> tuple[Any, Any]:
+        given = call(self.graph) if callable(call) else call
+        if isinstance(given, At):
+            return given.input, {**given.config, **self.program.config}
+        return given, self.config

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.differential import more_programs
 from tests.differential.play import LANGGRAPH, WAITPOINT, Stage
 from tests.differential.programs import PROGRAMS
+
+assert more_programs  # its programs are on the list too
 
 
 def programs_without(difference: str) -> pytest.MarkDecorator:

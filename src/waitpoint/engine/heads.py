@@ -341,7 +341,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
             old = known.values[name]
             values[name] = old[: len(old) - len(values[name])] + values[name]
     head = Head(
-        known.id, known.ns, known.parent_id, known.step, known.source, known.created_at, values, known.refs,
+        known.id, known.ns, row.parent_id, known.step, known.source, known.created_at, values, known.refs,
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
         known.moved_at,
     )  # fmt: skip

@@ -332,6 +332,7 @@ class PendingFilter:
     newest_first: bool = False
     limit: int | None = None
     offset: int = 0
+    id_prefix: str | None = None  # how their ids begin
 
 
 class BaseCheckpointSaver(ABC):
@@ -411,7 +412,7 @@ class BaseCheckpointSaver(ABC):
         """List the questions that a person can answer, over all threads, oldest first.
 
         Filters are the fields of `PendingFilter`: `thread_id`, `graph`, `node`, `ids`, `newest_first`, `limit`,
-        `offset`; `answerable=False` lists settled questions too.
+        `offset`, `id_prefix`; `answerable=False` lists settled questions too.
         """
         return [as_question(row) for row in self.questions(wanted or PendingFilter(**filters))]
 

@@ -281,6 +281,7 @@ class InMemorySaver(BaseCheckpointSaver):
             if (wanted.thread_id is None or row.key.thread_id == wanted.thread_id)
             and (wanted.graph is None or row.key.graph == wanted.graph)
             and (wanted.node is None or row.node == wanted.node)
+            and (wanted.id_prefix is None or row.id.startswith(wanted.id_prefix))
         ]
 
     # --- rows in ------------------------------------------------------------------------------------------------------

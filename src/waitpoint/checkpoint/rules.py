@@ -188,7 +188,8 @@ def stored_otherwise(kind: str, name: object, key: ThreadKey) -> StoreError:
 
 def check_filter(wanted: PendingFilter) -> None:
     """Refuse a filter by something that is not text."""
-    for name, value in (("thread_id", wanted.thread_id), ("graph", wanted.graph), ("node", wanted.node)):
+    for name in ("thread_id", "graph", "node", "id_prefix"):
+        value = getattr(wanted, name)
         if value is not None:
             check_text(name, value)
 

@@ -16,7 +16,8 @@ def question(saver: BaseCheckpointSaver, text: str) -> QuestionRow:
     exact = saver.questions(PendingFilter(ids=[text], answerable=False))
     if exact:
         return exact[0]
-    found = [q for q in saver.questions(PendingFilter(answerable=False)) if text and q.id.startswith(text.lower())]
+    begins = PendingFilter(id_prefix=text.lower(), answerable=False, limit=_LISTED + 1)
+    found = saver.questions(begins) if text else []
     if len(found) > 1:
         listed = _listed(q.id for q in found)
         raise ConfigError(f"'{text}' is the beginning of several questions: {listed}; give more of the id")
@@ -59,5 +60,5 @@ def shortened(ids: Sequence[str]) -> dict[str, str]:
 
 def _listed(names: Iterable[str]) -> str:
     unique = sorted(set(names))
-    more = f" and {len(unique) - _LISTED} more" if len(unique) > _LISTED else ""
+    more = " and more" if len(unique) > _LISTED else ""
     return ", ".join(f"'{name}'" for name in unique[:_LISTED]) + more

@@ -63,6 +63,22 @@ class ListingConformance:
         assert saver.count(PendingFilter(thread_id=KEY.thread_id)) == 3
         assert saver.count(PendingFilter(node="node 1", answerable=False)) == 3
 
+    def test_questions_filters_by_how_ids_begin(self, saver: BaseCheckpointSaver) -> None:
+        names = ["ab", "abc", "abd", "ac", "b", "a%", "a_", "ab\U0001f600", "AB"]
+        begin(saver, questions=[question(name, asked_at=float(n)) for n, name in enumerate(names)])
+        answer(saver, "abc")
+        begins = PendingFilter(id_prefix="ab", answerable=False)
+        assert _names(saver, begins) == ["ab", "abc", "abd", "ab\U0001f600"]
+        assert saver.count(begins) == 4
+        assert _names(saver, PendingFilter(id_prefix="ab")) == ["ab", "abd", "ab\U0001f600"]
+        assert _names(saver, PendingFilter(id_prefix="a%", answerable=False)) == ["a%"]
+        assert _names(saver, PendingFilter(id_prefix="ab", ids=["abd", "b"], answerable=False)) == ["abd"]
+        assert _names(saver, PendingFilter(id_prefix="abcd", answerable=False)) == []
+        assert _names(saver, PendingFilter(id_prefix="ab", thread_id=KEY.thread_id, newest_first=True, limit=2)) == [
+            "ab\U0001f600",
+            "abd",
+        ]
+
     def test_questions_filters_by_ids(self, saver: BaseCheckpointSaver) -> None:
         _ask(saver)
         named = ["q5", "q1", "q2", "q5", "unknown"]

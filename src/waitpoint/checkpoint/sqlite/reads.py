@@ -33,6 +33,7 @@ from waitpoint.checkpoint.sqlite.rows import (
 
 _NO_THREAD = -1
 _ALL = -1  # as a LIMIT
+_LAST_CHARACTER = "\U0010ffff"
 
 _TID = "SELECT tid FROM thread WHERE thread_id = ? AND graph = ?"
 _THREAD = THREAD.select("WHERE thread_id = ? AND graph = ?")
@@ -171,6 +172,7 @@ def _named(cursor: Cursor, wanted: PendingFilter) -> list[QuestionRow]:
         and wanted.thread_id in {None, row.key.thread_id}
         and wanted.graph in {None, row.key.graph}
         and wanted.node in {None, row.node}
+        and row.id.startswith(wanted.id_prefix or "")
     ]
 
 
@@ -179,8 +181,12 @@ def _conditions(wanted: PendingFilter) -> tuple[str, str, list[str]]:
     named = {"thread.thread_id": wanted.thread_id, "thread.graph": wanted.graph, "question.node": wanted.node}
     equal = {column: value for column, value in named.items() if value is not None}
     terms = [_ANSWERABLE] * wanted.answerable + [f"{column} = ?" for column in equal]
+    values = list(equal.values())
+    if wanted.id_prefix is not None:
+        terms.append("question.id >= ? AND question.id < ?")
+        values += [wanted.id_prefix, wanted.id_prefix + _LAST_CHARACTER]
     tables = _ALL_QUESTIONS if wanted.thread_id is None else _OF_THREAD
-    return tables, f"WHERE {' AND '.join(terms) or 'TRUE'}", list(equal.values())
+    return tables, f"WHERE {' AND '.join(terms) or 'TRUE'}", values
 
 
 def threads(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +64,8 @@ def _answered(
     thread, key = loaded.thread, thread_key(call)
     assert thread is not None
     open_rows = answerable(loaded.questions)
+    if not answers.is_map(command.resume):
+        yield from _bound(call, saver, thread, open_rows, command.resume)
     at_breakpoint = not open_rows and thread.status == "idle" and not head.control.finished
     if at_breakpoint and not answers.is_map(command.resume):
         if (yield Store(answers.is_repeated, (command.resume, saver, key, call.registry))):
@@ -105,6 +108,23 @@ def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadR
         return Opened(wait_for=row)
     loaded = yield Store(saver.load, (thread_key(call),))
     return (yield from continued(call, saver, loaded))
+
+
+def _bound(
+    call: Invocation, saver: BaseCheckpointSaver, thread: ThreadRow, open_rows: Sequence[QuestionRow], resume: Any
+) -> Generator[Store, Any, None]:
+    """Refuse a bare value for anything but what was there when the call entered, however often it has to look again."""
+    met = (thread.head, {q.id for q in open_rows})
+    if call.met is None:
+        call.met = met
+    elif call.met != met:
+        if (yield Store(answers.is_repeated, (resume, saver, thread.key, call.registry))):
+            return
+        raise UnknownInterruptError(
+            f"Thread {thread.key.thread_id!r} of graph {thread.key.graph!r} was moved on by another run meanwhile, and what "
+            f"waits there now is not what the value was given to; look at the thread again, or answer by id",
+            pending_ids=[q.id for q in open_rows],
+        )
 
 
 def _repeated(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> Opening:

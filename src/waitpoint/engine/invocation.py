@@ -52,6 +52,7 @@ class Invocation:
     live: Any = None  # where parts of this run go while tasks run: the outermost consumer's
 
     owner: str = ""
+    met: tuple[Any, ...] | None = None  # the head and the open questions that a bare answer found at its first look
 
     def claim(self) -> tuple[str, float]:
         """Who claims the thread for this call, and until when."""

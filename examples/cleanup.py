@@ -21,7 +21,7 @@ from scratch_files import make_files
 from tidying import builder
 
 from waitpoint.checkpoint.sqlite import SqliteSaver
-from waitpoint.errors import AlreadyAnsweredError, UnknownInterruptError
+from waitpoint.errors import AlreadyAnsweredError, WaitpointError
 from waitpoint.types import Answer, Command, Question
 
 THREAD = "cleanup"
@@ -48,20 +48,24 @@ def main() -> int:
     with SqliteSaver(place / "threads.db") as saver:
         graph = builder.compile(checkpointer=saver, name="cleanup")
         try:
-            output = go_on(graph, place)
+            go_on(graph, place)
             if sys.stdin.isatty() and sys.stdout.isatty():
+                print(f"Another terminal can answer too: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
                 while questions := saver.pending(thread_id=THREAD):
                     if not ask(graph, questions[0], len(questions)):
                         print("\nYour answers are kept; `make demo` goes on here.")
                         return 0
-                output = graph.get_state(CONFIG).values
             elif questions := saver.pending(thread_id=THREAD):
                 tell_how_to_answer(questions, place)
                 return 0
         except KeyboardInterrupt:
             print("\nStopped. Nothing is lost: `make demo` goes on here.")
             return 130
-        report(output, place)
+        state = graph.get_state(CONFIG)
+        if state.next:
+            print("Not everything could be done. Mend the cause; `make demo` tries the rest again.")
+            return 1
+        report(state.values, place)
     return 0
 
 
@@ -92,11 +96,13 @@ def prepare(place: Path, *, fresh: bool) -> bool:
     return True
 
 
-def go_on(graph: Any, place: Path) -> Any:
+def go_on(graph: Any, place: Path) -> None:
     """Start the thread, or go on with what a stop or a crash left undone; questions stay open."""
-    if graph.get_state(CONFIG).created_at is None:
-        return graph.invoke({"folder": str((place / "files").absolute())}, CONFIG)
-    return graph.invoke(None, CONFIG)
+    is_new = graph.get_state(CONFIG).created_at is None
+    try:
+        graph.invoke({"folder": str((place / "files").absolute())} if is_new else None, CONFIG)
+    except OSError as error:
+        print(f"A file could not be touched: {printable(error)}")
 
 
 # --- on a terminal ----------------------------------------------------------------------------------------------------
@@ -113,8 +119,8 @@ def ask(graph: Any, question: Question, count: int) -> bool:
     except AlreadyAnsweredError as error:
         print(f"  {error.answered_by or 'Somebody'} answered this meanwhile.")
         return True
-    except UnknownInterruptError as error:
-        print(f"  {error}")
+    except (WaitpointError, OSError) as error:
+        print(f"  {printable(error)}")
         return True
     file = str(question.value.get("question", "")).partition(" ")[2].rstrip("?")
     result = next((d["result"] for d in output["done"] if d["file"] == file), None)

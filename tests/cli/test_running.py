@@ -161,6 +161,13 @@ def test_json_that_is_none_is_told_before_anything_happens(program: Program) -> 
     assert program.state() == before
 
 
+def test_a_negative_number_needs_a_pair_of_dashes(others: Program) -> None:
+    others("run", "async_asks", "--input", '{"count": 1}', "--thread", "t")
+    question = others.the_question()
+    assert "put -- before an answer that begins with a minus" in others("answer", question, "-5").refused(2)
+    assert others("answer", question, "--json", "--", "-5").json["output"] == {"count": -5}
+
+
 def test_an_answer_may_come_from_a_file(program: Program) -> None:
     ids = program.start("x")
     program.write("answer.json", APPROVE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -64,6 +65,8 @@ def _grammar(error: Any) -> str:
     text = str(error.format_message()).rstrip(".")
     context = getattr(error, "ctx", None)
     path = "waitpoint" if context is None else context.command_path
+    if re.search(r": -[0-9.]", text):
+        return f"{text}; put -- before an answer that begins with a minus: `{path} ID -- -5`"
     return f"{text}; see `{path} --help`"
 
 

@@ -103,10 +103,9 @@ KINDS = {
     "enum": Kind(Color.RED),
     "int enum": Kind(Level.HIGH),
     "str enum": Kind(Tone.CALM),
-    "dataclass": Kind(Point(1, 2), {"x": 1, "y": 2}, {"x": 1, "y": 2}),
+    "dataclass": Kind(Point(1, 2), {"x": 1, "y": 2}),
     "model": Kind(
         Order(amount=Decimal("1.10"), due=date(2026, 1, 2)),
-        {"amount": Decimal("1.10"), "due": date(2026, 1, 2)},
         {"amount": Decimal("1.10"), "due": date(2026, 1, 2)},
     ),
     "named tuple": Kind(Pair(1, 2), [1, 2]),

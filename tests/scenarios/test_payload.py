@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, TypedDict
 
 import pytest
+from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
 from tests.scenarios.conftest import Call
@@ -358,3 +359,16 @@ def test_s070_a_file_keeps_nothing_of_a_refused_value(disk: Shelf, call: Call) -
     assert isinstance(saver, SqliteSaver)
     items = saver.items(ThreadKey(config["configurable"]["thread_id"], "LangGraph"), [(0, 1000)])
     assert not any(b"fine" in data for data in items.values())
+
+
+def test_a_message_given_as_an_answer_reaches_the_node_as_a_message(shelf: Shelf, call: Call) -> None:
+    got: list[Any] = []
+
+    def node(state: Drafting) -> Drafting:
+        got.append(interrupt("say something"))
+        return {}
+
+    config = thread()
+    call(one_node(shelf.open(), node, Drafting), {"log": []}, config)
+    call(one_node(shelf.open(), node, Drafting), Command(resume=HumanMessage("hello")), config)
+    assert [(type(m), m.content) for m in got] == [(HumanMessage, "hello")]

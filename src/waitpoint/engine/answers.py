@@ -5,6 +5,7 @@ All answers of one command are checked before any is stored, and stored all or n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from waitpoint.errors import (
     AmbiguousInterruptError,
     NotFoundError,
     UnknownInterruptError,
+    UnstorableValueError,
 )
 from waitpoint.records import Answer
 
@@ -62,7 +64,7 @@ def prepare(resume: Any, open_rows: Sequence[QuestionRow], saver: BaseCheckpoint
     if not open_rows:
         raise UnknownInterruptError(
             f"Nothing is pending on thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to answer; the "
-            f"value was not stored. Send it as input if it is a new message",
+            f"value was not stored. Send it as input if it is a new message; go on with work that is due by invoke(None)",
             reason="not_pending",
         )
     if len(open_rows) > 1:
@@ -113,7 +115,7 @@ def _is_repetition(row: QuestionRow | None, answer: Any, registry: Registry | No
     """Whether this very answer was stored before: same token, same value."""
     if row is None or not isinstance(answer, Answer) or answer.token is None or row.token != answer.token:
         return False
-    return row.answer == codec.dumps(schemas.plain_answer(answer.value), registry)
+    return row.answer == _stored(row, answer.value, registry)
 
 
 def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Settlement:
@@ -125,11 +127,18 @@ def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Set
             reason="not_pending",
             interrupt_ids=[row.id],
         )
-    value = schemas.plain_answer(given.value)
     if row.schema is not None:
-        schemas.check_answer(codec.loads(row.schema), value, title=f"answer to {row.id}")
-    data = codec.dumps(value, registry, path="answer")
+        schemas.check_answer(codec.loads(row.schema), schemas.plain_answer(given.value), title=f"answer to {row.id}")
+    data = _stored(row, given.value, registry)
     return Settlement(row.id, "answered", clock.now(), data, given.by, given.comment, given.token)
+
+
+def _stored(row: QuestionRow, value: Any, registry: Registry | None) -> bytes:
+    """Encode an answer: as it is if the node takes what it gets and its type can be stored, else as plain data."""
+    if row.schema is None:
+        with contextlib.suppress(UnstorableValueError):
+            return codec.dumps(value, registry, path="answer")
+    return codec.dumps(schemas.plain_answer(value), registry, path="answer")
 
 
 def refusal(

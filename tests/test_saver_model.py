@@ -146,6 +146,7 @@ filters = st.builds(
     newest_first=st.booleans(),
     limit=st.none() | few,
     offset=few,
+    id_prefix=st.none() | st.sampled_from(["", "q", "q1", "r"]),
 )
 
 

@@ -30,13 +30,14 @@ from waitpoint.checkpoint.sqlite.rows import (
     question_row,
     thread_row,
 )
+from waitpoint.config import check_count
 
 _NO_THREAD = -1
 _ALL = -1  # as a LIMIT
 _LAST_CHARACTER = "\U0010ffff"
 
 _TID = "SELECT tid FROM thread WHERE thread_id = ? AND graph = ?"
-_THREAD = THREAD.select("WHERE thread_id = ? AND graph = ?")
+_THREAD = THREAD.select("WHERE thread_id = ? AND graph = ?", first="tid, ")
 _CHECKPOINT = CHECKPOINT.select("WHERE tid = ? AND ns = ? AND id = ?")
 _NEWEST = CHECKPOINT.select("WHERE tid = ? AND ns = ? ORDER BY id DESC LIMIT ?")
 _OLDER = CHECKPOINT.select("WHERE tid = ? AND ns = ? AND id < ? ORDER BY id DESC LIMIT ?")
@@ -76,18 +77,21 @@ def find_tid(cursor: Cursor, key: ThreadKey) -> int:
 
 def find_thread(cursor: Cursor, key: ThreadKey) -> ThreadRow | None:
     """Read a thread's row."""
+    return find_numbered_thread(cursor, key)[1]
+
+
+def find_numbered_thread(cursor: Cursor, key: ThreadKey) -> tuple[int, ThreadRow | None]:
+    """Read a thread's number and row."""
     rules.check_key(key)
     found = cursor.execute(_THREAD, key).fetchone()
-    return None if found is None else thread_row(found)
+    return (_NO_THREAD, None) if found is None else (found[0], thread_row(found[1:]))
 
 
 def load(cursor: Cursor, key: ThreadKey, ns: str, checkpoint_id: str | None) -> Loaded:
     """Read a namespace at its newest checkpoint (the root: at the thread's head) or at the one named."""
-    rules.check_key(key)
-    found = cursor.execute(_THREAD, key).fetchone()
-    if found is None:
+    tid, thread = find_numbered_thread(cursor, key)
+    if thread is None:
         return Loaded(None, None, [], [], [])
-    thread, tid = thread_row(found), find_tid(cursor, key)
     if checkpoint_id is None and ns == "":
         checkpoint_id = thread.head
     if checkpoint_id is None:
@@ -115,6 +119,7 @@ def items(cursor: Cursor, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> 
 
 def history(cursor: Cursor, key: ThreadKey, ns: str, before: str | None, limit: int | None) -> list[CheckpointRow]:
     """List checkpoints of a namespace, newest first, with ids smaller than `before`."""
+    check_count("limit", limit)
     tid, most = find_tid(cursor, key), _ALL if limit is None else limit
     if before is None:
         return [checkpoint_row(values) for values in cursor.execute(_NEWEST, (tid, ns, most))]
@@ -123,6 +128,7 @@ def history(cursor: Cursor, key: ThreadKey, ns: str, before: str | None, limit: 
 
 def events(cursor: Cursor, key: ThreadKey, after: int, limit: int | None) -> list[EventRow]:
     """List a thread's record in order, from the event after number `after`."""
+    check_count("limit", limit)
     first = find_tid(cursor, key) << 32
     where = (first + max(after, 0), first + 0xFFFF_FFFF, _ALL if limit is None else limit)
     return [event_row(values) for values in cursor.execute(_EVENTS, where)]
@@ -193,6 +199,8 @@ def threads(
     cursor: Cursor, status: Status | None, thread_id: str | None, limit: int | None, offset: int
 ) -> list[ThreadRow]:
     """List threads, newest change first, then by id and graph."""
+    check_count("limit", limit)
+    check_count("offset", offset)
     if thread_id is not None:
         rules.check_text("thread_id", thread_id)
     # The index of due threads serves only a statement that names such a status in its text.

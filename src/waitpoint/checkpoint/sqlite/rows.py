@@ -109,9 +109,9 @@ class Columns:
         self._texts = [n for n, name in enumerate(fields) if name not in blob_names]
         self._text_of = itemgetter(*self._texts)
 
-    def select(self, rest: str, tables: str | None = None) -> str:
-        """Return a statement that reads these columns; all parts of it are fixed, values are bound."""
-        return f"SELECT {self._sql} FROM {tables or self._table} {rest}"  # noqa: S608
+    def select(self, rest: str, tables: str | None = None, first: str = "") -> str:
+        """Return a statement that reads these columns, after `first`; all parts of it are fixed, values are bound."""
+        return f"SELECT {first}{self._sql} FROM {tables or self._table} {rest}"  # noqa: S608
 
     def repaired(self, values: Values) -> Values:
         """Return the values with text that was kept as a blob turned back."""

@@ -18,7 +18,7 @@ from waitpoint.checkpoint.base import (
     Writes,
 )
 from waitpoint.checkpoint.sqlite import rows
-from waitpoint.checkpoint.sqlite.reads import find_question, find_thread, find_tid
+from waitpoint.checkpoint.sqlite.reads import find_numbered_thread, find_question, find_thread, find_tid
 from waitpoint.checkpoint.sqlite.rows import CHECKPOINT, JOURNAL, Cursor, Values
 
 _KNOWN_TIDS = 10_000
@@ -101,14 +101,13 @@ class Transitions:
     def move(self, cursor: Cursor, change: Move) -> None:
         """Apply a `Move`."""
         key, then = change.key, change.then
-        now = find_thread(cursor, key)
+        tid, now = find_numbered_thread(cursor, key)
         rules.check_move(now, change)
         values = (*rules.values_of_thread(then)[1:], len(change.writes.events))
         if now is None:
             cursor.execute(_ADD_THREAD, (*values, *key))
             tid = cursor.lastrowid or 0
         else:
-            tid = find_tid(cursor, key)
             cursor.execute(_PUT_THREAD, (*values, tid))
         add(cursor, key, tid, change.writes, then.updated_at)
 
@@ -138,11 +137,10 @@ class Transitions:
 
     def settle(self, cursor: Cursor, change: Settle) -> ThreadRow:
         """Apply a `Settle`."""
-        now = find_thread(cursor, change.key)
+        tid, now = find_numbered_thread(cursor, change.key)
         questions = [find_question(cursor, settlement.id) for settlement in change.settlements]
         row = rules.check_settle(now, questions, change)
         rules.after_settle(row, change)
-        tid = find_tid(cursor, change.key)
         cursor.execute(_PUT_THREAD, (*rules.values_of_thread(row)[1:], len(change.writes.events), tid))
         add(cursor, change.key, tid, change.writes, row.updated_at)
         # Last, so that no row of `writes` changes them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from tests.crash.gates import Gate
@@ -62,6 +62,11 @@ class Actor:
         """Let the held run go on."""
         self._free.pop(0).set()
         return self
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the run ends in that time."""
+        assert self._run is not None
+        return bool(wait([self._run], seconds).done)
 
     def result(self) -> Any:
         """Wait for the end of the run; return its state or raise its error."""

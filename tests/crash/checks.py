@@ -14,9 +14,16 @@ def unread_answers(saver: BaseCheckpointSaver, key: ThreadKey) -> list[str]:
 
 
 def _is_unread(saver: BaseCheckpointSaver, question: QuestionRow) -> bool:
-    stored = saver.load(question.key, question.ns, question.checkpoint_id).outcomes
-    read = [row.answer_seq for row in stored if row.task_id == question.task_id]
-    return not read or read[0] < (question.settle_seq or 0)
+    """Whether neither the task that asked nor the outermost one around it has run since the question was settled."""
+    root = question.ns.split("|")[0].rpartition(":")[2] or question.task_id
+    places = {(question.ns, question.checkpoint_id, question.task_id), ("", question.root_checkpoint, root)}
+    read = [
+        row.answer_seq
+        for ns, checkpoint, task in places
+        for row in saver.load(question.key, ns, checkpoint).outcomes
+        if row.task_id == task
+    ]
+    return max(read, default=-1) < (question.settle_seq or 0)
 
 
 def all_questions(saver: BaseCheckpointSaver, thread_id: str) -> list[QuestionRow]:

@@ -25,6 +25,7 @@ from waitpoint.engine import answers, owner
 from waitpoint.errors import (
     AlreadyAnsweredError,
     PendingQuestionsError,
+    StoreError,
     ThreadBusyError,
     UnknownInterruptError,
 )
@@ -414,3 +415,43 @@ def orphan(store: BaseCheckpointSaver, key: ThreadKey) -> None:
     assert row is not None
     dead = owner.me().rpartition("/")[0] + "/1/gone"
     store.move(Move(key, row, replace(row, status="running", fence=row.fence + 1, owner=dead, lease_until=None)))
+
+
+# --- a store that fails beside a sibling at work ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", ["start", "start_async"])
+def test_nobody_gets_the_thread_while_a_sibling_of_a_failed_commit_is_still_at_work(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]], start: str
+) -> None:
+    free = threading.Event()
+
+    def quick(state: State) -> dict[str, Any]:
+        did.append("quick")
+        return {"log": ["quick"]}
+
+    def slow(state: State) -> dict[str, Any]:
+        free.wait(10)
+        did.append("slow")
+        return {"log": ["slow"]}
+
+    def build(saver: BaseCheckpointSaver) -> Any:
+        graph = StateGraph(State)
+        for node in (quick, slow):
+            graph.add_node(node)
+            graph.add_edge(START, node.__name__)
+        return graph.compile(checkpointer=saver, name="beside")
+
+    def full_disk() -> None:
+        raise StoreError("the disk is full")
+
+    runner, other = actors(2, build)
+    runner.hold("before commit (quick done").gate.hold("before commit (quick done", full_disk)
+    getattr(runner, start)({"log": []}, CONFIG).arrived().go()
+    waiting = other.start(None, CONFIG)
+    assert not runner.ends_within(0.1)  # it has failed, and waits for its sibling
+    assert not waiting.ends_within(0)
+    free.set()
+    assert isinstance(runner.error(), StoreError)
+    assert waiting.result() == {"log": ["quick", "slow"]}
+    assert sorted(did) == ["quick", "slow"]

@@ -137,7 +137,7 @@ class _Driver:
         while True:
             try:
                 command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
-            except (StopIteration, GeneratorExit, KeyboardInterrupt):
+            except (Exception, GeneratorExit, KeyboardInterrupt):  # noqa: BLE001 - who left hears of leaving, no more
                 return
             reply, failure = None, None
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
@@ -179,16 +179,29 @@ class _Driver:
         while True:
             try:
                 command = self.steps.send(reply) if failure is None else self.steps.throw(failure)
-            except (StopIteration, GeneratorExit, asyncio.CancelledError, KeyboardInterrupt):
-                return
+            except (Exception, GeneratorExit, asyncio.CancelledError, KeyboardInterrupt):  # noqa: BLE001 - who left
+                return  # hears of leaving, no more
             reply, failure = None, None
             try:
                 if isinstance(command, Next):
-                    reply = await self.parts.queue.get()
+                    reply = await _unmoved(self.parts.queue.get())
                     while isinstance(reply, Emit):
-                        reply = await self.parts.queue.get()
+                        reply = await _unmoved(self.parts.queue.get())
                     self.running -= 1
                 elif not isinstance(command, Emit):
-                    reply = await self._obey(command)
+                    reply = await _unmoved(self._obey(command))
             except Exception as error:  # noqa: BLE001 - as in run()
                 failure = error
+
+
+async def _unmoved(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Await to the end, however often it is cancelled: what is being wound down was cancelled already."""
+    import asyncio
+
+    work = asyncio.ensure_future(coroutine)
+    while not work.done():
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            continue
+    return work.result()

@@ -110,6 +110,11 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             scope.journal.sealed = True
         yield from _collect(run, (yield Cancel(abandon=True)))
     except Stopped as stop:
+    except GeneratorExit:
+        raise
+    except BaseException:  # the store failed: nobody else may have the thread while siblings are still at work
+        yield from _joined(run)
+        raise
         yield from _wind_down(run, stop)
     return failure or next(
         (t.outcome.error for t in due if t.outcome is not None and t.outcome.misfit is not None), None
@@ -126,7 +131,11 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
         if run.segment is not None and not fused:
             writes = Writes()
             _record(run, task, writes)
-            yield Store(run.segment.save, (writes, run.writer.taken(), False))
+            try:
+                yield Store(run.segment.save, (writes, run.writer.taken(), False))
+            except BaseException:
+                task.outcome = outcome  # not on record: the commit that ends the run tries again
+                raise
         if "updates" in run.modes and task.name != START:
             yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result)})
     if "tasks" in run.modes and task.name != START:
@@ -176,6 +185,20 @@ def _collect(run: Run, pending: int) -> Steps:
         task, outcome = yield Next()
         pending -= 1
         yield from _take_in(run, task, outcome, last=False)
+
+def _joined(run: Run) -> Steps:
+    """Let started work end and record it, as far as the store still can; shows nothing."""
+    pending = yield Cancel(abandon=False)
+    while pending:
+        task, outcome = yield Next()
+        pending -= 1
+        _note(run, task, outcome)
+    if run.segment is not None:
+        try:
+            yield Store(run.segment.save, (_all_outcomes(run), run.writer.taken(), True))
+        except Exception:  # noqa: BLE001 - the first error is what the caller hears of
+            return
+
 
 
 def _wind_down(run: Run, stop: Stopped) -> Steps:

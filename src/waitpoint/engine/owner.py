@@ -8,7 +8,17 @@ import threading
 from pathlib import Path
 
 from waitpoint import clock
-from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadRow
+from waitpoint.checkpoint.base import (
+    AnswersArrived,
+    BaseCheckpointSaver,
+    Commit,
+    EventRow,
+    FenceLost,
+    Rest,
+    ThreadKey,
+    ThreadRow,
+    Writes,
+)
 
 LEASE_SECONDS = 30.0
 BEAT_SECONDS = 5.0
@@ -17,6 +27,7 @@ _UNKNOWN = "unknown-boot"
 
 _lock = threading.Lock()
 _claims: dict[str, BaseCheckpointSaver] = {}  # the claims of this process, by their text
+_unreturned: dict[str, tuple[BaseCheckpointSaver, ThreadKey]] = {}  # claims whose thread could not be given back yet
 _me = ""
 _beating = False
 
@@ -43,6 +54,40 @@ def release(text: str) -> None:
     """Say that no code here works under this claim any more."""
     with _lock:
         _claims.pop(text, None)
+
+
+def give_back(saver: BaseCheckpointSaver, key: ThreadKey, text: str) -> None:
+    """Let a thread rest, ready to go on, if this claim is still on it."""
+    while (row := saver.thread(key)) is not None and row.status == "running" and row.owner == text:
+        at = clock.now()
+        writes = Writes(events=[EventRow("interrupted", at)])
+        try:
+            saver.commit(Commit(key, row.fence, writes, at, rest=Rest("ready", row.answer_seq), durable=True))
+        except AnswersArrived:
+            continue
+        except FenceLost:
+            return
+
+
+def give_back_later(saver: BaseCheckpointSaver, key: ThreadKey, text: str) -> None:
+    """Give a thread back as soon as its store works again: other processes wait for this one while it lives."""
+    with _lock:
+        _unreturned[text] = (saver, key)
+    if saver.blocking:
+        _ensure_beating()
+
+
+def give_back_unreturned() -> None:
+    """Try again to give back what could not be given back; each beat does."""
+    with _lock:
+        unreturned = dict(_unreturned)
+    for text, (saver, key) in unreturned.items():
+        try:
+            give_back(saver, key, text)
+        except Exception:  # noqa: BLE001, S112 - the store still fails; the next beat tries again
+            continue
+        with _lock:
+            _unreturned.pop(text, None)
 
 
 def is_dead(row: ThreadRow) -> bool:
@@ -80,12 +125,14 @@ def _beat() -> None:
                 saver.beat(text, clock.now() + LEASE_SECONDS)
             except Exception:  # noqa: BLE001, S112 - the next beat tries again; a lost lease shows at the next commit
                 continue
+        give_back_unreturned()
 
 
 def _after_fork() -> None:
     global _me, _beating, _lock
     _me, _beating, _lock = "", False, threading.Lock()
     _claims.clear()
+    _unreturned.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)

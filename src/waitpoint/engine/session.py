@@ -8,7 +8,7 @@ from typing import Any
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
 from waitpoint.engine import answers, opening, owner, resuming
-from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Store
+from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
@@ -45,9 +45,26 @@ class Session:
         """Open and run; afterwards `result` has the outcome."""
         try:
             yield from self._steps() if self.parent is None else _within(self.parent, self._steps())
+        except Stopped as stop:
+            yield from self._given_back()
+            raise stop.error from None
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self._given_back()
+            raise
         finally:
             if self.call.owner:
                 owner.release(self.call.owner)
+
+    def _given_back(self) -> Steps:
+        """Whatever ended this call before its rest, leave the thread ready for whoever comes next."""
+        call = self.call
+        if call.owner and call.saver is not None and call.key is not None:
+            try:
+                yield Store(owner.give_back, (call.saver, call.key, call.owner))
+            except Exception:  # noqa: BLE001 - the store fails, and its first error is what the caller hears of
+                owner.give_back_later(call.saver, call.key, call.owner)
 
     def _steps(self) -> Steps:
         opened: Opened = yield from self._open()

@@ -51,10 +51,11 @@ def _run(request: dict[str, Any], writing: int) -> None:
     try:
         points = Points(request["at"], told=lambda name: tell({"point": name}))
         world = enter(World(Path(request["folder"]), points))
+        options = {"durability": request["durability"]}
         if request["program"] == "async":
-            tell({"result": asyncio.run(order.run_async(world, request["durability"]))})
+            tell({"result": asyncio.run(world.to_the_end_async(order.build_async(world.saver), **options))})
         else:
-            tell({"result": order.run(world, request["durability"])})
+            tell({"result": world.to_the_end(order.build(world.saver), **options)})
     except BaseException:
         tell({"error": traceback.format_exc()})
     finally:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.crash.checks import all_questions, unread_answers
 from waitpoint import codec
-from waitpoint.checkpoint.base import ThreadKey
+from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.testing.faults import FaultySaver, Points
 from waitpoint.testing.witness import Witness
@@ -21,13 +21,20 @@ CONFIG: dict[str, Any] = {"configurable": {"thread_id": "order"}}
 
 
 class World:
-    """A folder with a store and a witness file, and the points that a run in it passes."""
+    """A folder with a witness file, a store (by default a file in it), and the points that a run passes.
 
-    def __init__(self, folder: Path, points: Points) -> None:
+    `is_ordered`: siblings wait for each other, so that every run passes the points in the same order.
+    """
+
+    def __init__(
+        self, folder: Path, points: Points, store: BaseCheckpointSaver | None = None, *, is_ordered: bool = True
+    ) -> None:
         self.points = points
+        self.is_ordered = is_ordered
         self.witness = Witness(folder / "witness.txt")
-        self.store = SqliteSaver(folder / "threads.sqlite")
-        self.saver = FaultySaver(self.store, points)
+        self.store = store or SqliteSaver(folder / "threads.sqlite")
+        self.saver = FaultySaver(self.store, points, reads=not is_ordered)
+        self.ended: dict[str, Any] = {}  # the result, once there is one
         self._passed = threading.Condition()
         self._told, points.told = points.told, self._tell
 
@@ -44,14 +51,14 @@ class World:
 
     # --- the person at the end of the line ---
 
-    def to_the_end(self, graph: Any, given: Any, **options: Any) -> dict[str, Any]:
+    def to_the_end(self, graph: Any, **options: Any) -> dict[str, Any]:
         """Start the thread or go on with it, wherever it stands; answer whatever it asks; tell how it ended."""
         key = ThreadKey("order", graph.name)
         while True:
             state = graph.get_state(CONFIG)
             assert unread_answers(self.store, key) == [], "the thread rests with an answer that no attempt has read"
             if state.created_at is None:
-                graph.invoke(given, CONFIG, **options)
+                graph.invoke({"log": []}, CONFIG, **options)
             elif state.interrupts:
                 graph.invoke(self.answer(state.interrupts), CONFIG, **options)
             elif state.next:
@@ -59,14 +66,14 @@ class World:
             else:
                 return self.result(state)
 
-    async def to_the_end_async(self, graph: Any, given: Any, **options: Any) -> dict[str, Any]:
+    async def to_the_end_async(self, graph: Any, **options: Any) -> dict[str, Any]:
         """Do the same with the asyncio forms."""
         key = ThreadKey("order", graph.name)
         while True:
             state = await graph.aget_state(CONFIG)
             assert unread_answers(self.store, key) == [], "the thread rests with an answer that no attempt has read"
             if state.created_at is None:
-                await graph.ainvoke(given, CONFIG, **options)
+                await graph.ainvoke({"log": []}, CONFIG, **options)
             elif state.interrupts:
                 await graph.ainvoke(self.answer(state.interrupts), CONFIG, **options)
             elif state.next:

@@ -110,12 +110,12 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             scope.journal.sealed = True
         yield from _collect(run, (yield Cancel(abandon=True)))
     except Stopped as stop:
+        yield from _wind_down(run, stop)
     except GeneratorExit:
         raise
     except BaseException:  # the store failed: nobody else may have the thread while siblings are still at work
         yield from _joined(run)
         raise
-        yield from _wind_down(run, stop)
     return failure or next(
         (t.outcome.error for t in due if t.outcome is not None and t.outcome.misfit is not None), None
     )
@@ -186,6 +186,7 @@ def _collect(run: Run, pending: int) -> Steps:
         pending -= 1
         yield from _take_in(run, task, outcome, last=False)
 
+
 def _joined(run: Run) -> Steps:
     """Let started work end and record it, as far as the store still can; shows nothing."""
     pending = yield Cancel(abandon=False)
@@ -198,7 +199,6 @@ def _joined(run: Run) -> Steps:
             yield Store(run.segment.save, (_all_outcomes(run), run.writer.taken(), True))
         except Exception:  # noqa: BLE001 - the first error is what the caller hears of
             return
-
 
 
 def _wind_down(run: Run, stop: Stopped) -> Steps:

@@ -31,12 +31,12 @@ def others(program: Program) -> Program:
         "stopped",
         "stopped_async",
         "gated",
-        "gated_twice",
         "async_asks",
         "breaks",
         "withdrawn",
         "evens",
         "leaving",
+        "nested",
     )
     program.write("others.py", OTHERS)
     graphs = "".join(f'{name} = "others:{name}"\n' for name in names)

@@ -67,6 +67,15 @@ def picky(state):
     return {"count": interrupt("Even?", response_schema=Even).value}
 
 
+def inner(state):
+    return {"count": interrupt("Deep?") + 1}
+
+
+def calls_two(state):
+    first = chain(inner).invoke({"count": 1})
+    return chain(inner).invoke({"count": first["count"]})
+
+
 from dataclasses import dataclass
 
 
@@ -89,10 +98,10 @@ def chain(*nodes, **options):
 stopped = chain(first, stops)
 stopped_async = chain(first, stops_async)
 gated = chain(gate)
-gated_twice = chain(told, gate)
 async_asks = chain(first, asks_async)
 breaks = chain(first, told, interrupt_before=["told"])
 withdrawn = chain(told)
 evens = chain(picky)
 leaving = chain(first, leaves)
+nested = chain(first, calls_two)
 '''

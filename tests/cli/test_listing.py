@@ -251,3 +251,18 @@ def test_a_trace_tells_what_happened_in_order(program: Program) -> None:
     assert re.search(rf"answered +review +{ids['x'][:8]} {APPROVE} by ana \(fine\)", out)
     assert re.search(r"effect done +review +flow\.publish", out)
     assert re.search(rf"withdrawn +review +{ids['y'][:8]} not needed", out)
+
+
+def test_a_trace_tells_what_graphs_inside_nodes_did(others: Program) -> None:
+    others("run", "nested", "--input", '{"count": 1}', "--thread", "t")
+    for _ in range(2):
+        assert "calls_two > inner" in others("show", others.the_question()).out
+        others("answer", others.the_question(), "5")
+    entries = others("trace", "t", "--json").json["entries"]
+    assert [e["where"] for e in entries if e["kind"] == "node done"] == [
+        "first",
+        "calls_two > inner",
+        "calls_two > inner",
+        "calls_two",
+    ]
+    assert [e["where"] for e in entries if e["kind"] == "asked"] == ["calls_two > inner"] * 2

@@ -168,6 +168,13 @@ def test_a_negative_number_needs_a_pair_of_dashes(others: Program) -> None:
     assert others("answer", question, "--json", "--", "-5").json["output"] == {"count": -5}
 
 
+def test_lines_to_type_work_for_names_that_look_like_options(others: Program) -> None:
+    done = others("run", "breaks", "--input", '{"count": 1}', "--thread=--help")
+    line = done.out.partition("with:")[2].strip()
+    assert line == "waitpoint continue -- --help"
+    assert "waits for an answer" in others(*shlex.split(line)[1:]).out
+
+
 def test_an_answer_may_come_from_a_file(program: Program) -> None:
     ids = program.start("x")
     program.write("answer.json", APPROVE)

@@ -123,4 +123,7 @@ class Place:
             flags += ["--config", self.config_flag]
         if self.graph_flag is not None and words[0] in ("answer", "withdraw", "continue"):
             flags += ["--graph", self.graph_flag]
-        return safe.line(shlex.join([program, *words, *flags]))
+        command, *given = words
+        if any(word.startswith("-") and word != "-" for word in given):
+            return safe.line(shlex.join([program, command, *flags, "--", *given]))
+        return safe.line(shlex.join([program, command, *given, *flags]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -30,6 +31,7 @@ _COLUMNS = (
     terminal.Column("WHERE"),
     terminal.Column("DETAIL"),
 )
+_PATH = " > "
 _EFFECTS = {
     "executing": "effect started",
     "done": "effect done",
@@ -88,15 +90,35 @@ def _entries(saver: BaseCheckpointSaver, key: ThreadKey) -> Iterator[Entry]:
     for question in asked.values():
         if question.status == "withdrawn" and ("withdrawn", question.id) not in told:
             at = question.settled_at or question.asked_at
-            yield Entry(at, "withdrawn", question.node, _settled_detail(question), {"question": question.id}, 30)
-    for checkpoint in saver.history(key):
-        yield Entry(
-            checkpoint.created_at, "step", f"#{checkpoint.step}", checkpoint.source, {"checkpoint": checkpoint.id}, 20
-        )
-        loaded = saver.load(key, "", checkpoint.id)
-        yield from (_of_outcome(row) for row in loaded.outcomes if row.node != START and row.status != "patch")
+            yield Entry(at, "withdrawn", _where(question), _settled_detail(question), {"question": question.id}, 30)
+    yield from _steps(saver, key, "", ())
+
+
+def _steps(saver: BaseCheckpointSaver, key: ThreadKey, ns: str, path: tuple[str, ...]) -> Iterator[Entry]:
+    """Yield what a graph and the graphs inside its nodes did; `path` leads to it by node names."""
+    for checkpoint in saver.history(key, ns):
+        where = _PATH.join((*path, f"#{checkpoint.step}"))
+        yield Entry(checkpoint.created_at, "step", where, checkpoint.source, {"checkpoint": checkpoint.id}, 20)
+        loaded = saver.load(key, ns, checkpoint.id)
         nodes = {row.task_id: row.node for row in loaded.outcomes}
-        yield from (_of_effect(row, nodes.get(row.task_id, "")) for row in loaded.journal if row.kind == "step")
+        for effect in loaded.journal:
+            if effect.kind == "step":
+                yield _of_effect(effect, (*path, nodes.get(effect.task_id, "")))
+        for outcome in loaded.outcomes:
+            if outcome.node != START and outcome.status != "patch":
+                yield _of_outcome(outcome, path)
+                yield from _inside(saver, key, outcome, path)
+
+
+def _inside(saver: BaseCheckpointSaver, key: ThreadKey, outcome: OutcomeRow, path: tuple[str, ...]) -> Iterator[Entry]:
+    """Yield what the graphs did that a task called, in the order of its calls."""
+    own = f"{outcome.node}:{outcome.task_id}"
+    called = f"{outcome.ns}|{own}" if outcome.ns else own
+    for index in itertools.count():
+        entries = list(_steps(saver, key, f"{called}|{index}" if index else called, (*path, outcome.node)))
+        if not entries:
+            return
+        yield from entries
 
 
 def _of_event(event: EventRow, asked: dict[str, Question]) -> Entry:
@@ -115,8 +137,12 @@ def _of_event(event: EventRow, asked: dict[str, Question]) -> Entry:
         detail += ", ".join(f"{name}: {value}" for name, value in known.items())
     order = 10 if event.kind in ("answered", "withdrawn") else 35
     return Entry(
-        event.at, event.kind, question.node, detail, {"question": question.id, **known, "seq": event.seq}, order
+        event.at, event.kind, _where(question), detail, {"question": question.id, **known, "seq": event.seq}, order
     )
+
+
+def _where(question: Question) -> str:
+    return _PATH.join(question.path) or question.node
 
 
 def _settled_detail(question: Question) -> str:
@@ -126,10 +152,11 @@ def _settled_detail(question: Question) -> str:
     return f"{text}{by}{f' ({question.comment})' if question.comment else ''}"
 
 
-def _of_outcome(row: OutcomeRow) -> Entry:
-    return Entry(row.at, f"node {row.status}", row.node, f"attempt {row.attempt}" if row.attempt > 1 else "", {}, 15)
+def _of_outcome(row: OutcomeRow, path: tuple[str, ...]) -> Entry:
+    detail = f"attempt {row.attempt}" if row.attempt > 1 else ""
+    return Entry(row.at, f"node {row.status}", _PATH.join((*path, row.node)), detail, {"attempt": row.attempt}, 15)
 
 
-def _of_effect(row: JournalRow, node: str) -> Entry:
+def _of_effect(row: JournalRow, path: tuple[str, ...]) -> Entry:
     function = codec.loads(row.body).get("function", "")
-    return Entry(row.at, _EFFECTS[row.state], node, function, {"attempt": row.attempt}, 12)
+    return Entry(row.at, _EFFECTS[row.state], _PATH.join(path), function, {"attempt": row.attempt}, 12)

@@ -455,3 +455,62 @@ def test_nobody_gets_the_thread_while_a_sibling_of_a_failed_commit_is_still_at_w
     assert isinstance(runner.error(), StoreError)
     assert waiting.result() == {"log": ["quick", "slow"]}
     assert sorted(did) == ["quick", "slow"]
+
+
+# --- cancelled while a step is written down ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_doubt", ["rerun", "ask"])
+def test_a_step_that_is_being_recorded_when_its_run_is_cancelled_is_not_repeated(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]], in_doubt: Any
+) -> None:
+    point = "before commit (step done" if in_doubt == "rerun" else "before record done"
+    assert cancelled_in_a_step(store, did, actors, in_doubt, point) == {"log": ["effect"]}
+    assert did == ["effect"]
+    at_rest(store, "idle")
+
+
+def test_a_step_that_was_cancelled_just_before_it_began_is_not_in_doubt(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]]
+) -> None:
+    point = "before commit (step executing"
+    assert cancelled_in_a_step(store, did, actors, "ask", point) == {"log": ["effect"]}
+    assert did == ["effect"]
+    assert all_questions(store, "t") == []
+
+
+def cancelled_in_a_step(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]], in_doubt: Any, point: str
+) -> Any:
+    """Cancel a run while its step is held at a point, and go on at once; return the end."""
+
+    async def effect() -> str:
+        did.append("effect")
+        return "effect"
+
+    async def node(state: State) -> dict[str, Any]:
+        return {"log": [await step(effect, in_doubt=in_doubt)]}
+
+    def build(saver: BaseCheckpointSaver) -> Any:
+        graph = StateGraph(State)
+        graph.add_node(node)
+        graph.add_edge(START, "node")
+        return graph.compile(checkpointer=saver, name="cancelled")
+
+    (actor,) = actors(1, build)
+
+    async def cancelled() -> Any:
+        run = asyncio.create_task(actor.graph.ainvoke({"log": []}, CONFIG))
+        await asyncio.to_thread(arrived.wait, 10)
+        run.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)  # the cancellation reaches the node
+        run.cancel()
+        asyncio.get_running_loop().call_later(0.05, free.set)
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        return await actor.graph.ainvoke(None, CONFIG)
+
+    arrived, free = threading.Event(), threading.Event()
+    actor.gate.hold(point, lambda: (arrived.set(), free.wait(10)))
+    return asyncio.run(cancelled())

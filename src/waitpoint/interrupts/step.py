@@ -6,6 +6,7 @@ effect and its record lies a window in which a crash leaves it unknown whether i
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable
@@ -215,7 +216,14 @@ async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitabl
     found = await _off(_recorded, journal, call)
     if found.answers:
         return cast("T", _replayed(journal, found.row))
-    row = await _off(_started, journal, call, found.row)
+    begun: list[JournalRow] = []
+    try:
+        await _off(lambda: begun.append(_started(journal, call, found.row)))
+    except BaseException:
+        if begun:  # cancelled at the last moment: no doubt about what was not begun
+            await _off(_ended, journal, begun[0], call, "not_happened", {})
+        raise
+    (row,) = begun
     try:
         result = await thunk()
     except BaseException as error:
@@ -226,9 +234,17 @@ async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitabl
 
 
 async def _off(fn: Callable[..., T], *args: Any) -> T:
+    """Call in a worker thread; a cancellation arrives after the call, so that nobody goes on while it still writes."""
     import asyncio
 
-    return await asyncio.shield(asyncio.to_thread(fn, *args))
+    work = asyncio.ensure_future(asyncio.to_thread(fn, *args))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+        raise
 
 
 def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> JournalRow:

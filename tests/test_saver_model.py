@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -245,5 +246,7 @@ class Savers(RuleBasedStateMachine):
         assert everything(self.saver) == everything(self.model)
 
 
-TestSavers = Savers.TestCase
-TestSavers.settings = settings(stateful_step_count=40)
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+class TestSavers(Savers.TestCase):
+    settings = settings(stateful_step_count=30)

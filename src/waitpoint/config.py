@@ -55,6 +55,12 @@ def text_id(value: Any, name: str) -> str | None:
     raise ConfigError(f"`{name}` is a {type(value).__name__}; ids are texts (whole numbers and UUIDs become text)")
 
 
+def check_count(name: str, value: object) -> None:
+    """Refuse a limit or an offset that is no whole number from 0 on; None stands for none."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise ConfigError(f"`{name}` is {value!r}, and it counts rows; give a whole number from 0 on, or leave it out")
+
+
 def names(value: str | Sequence[str] | None) -> tuple[str, ...] | str | None:
     """Return node names of a breakpoint argument as a tuple; "*" stays as it is."""
     if value is None or value == "*":

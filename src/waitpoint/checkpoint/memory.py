@@ -33,6 +33,7 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
     Writes,
 )
+from waitpoint.config import check_count
 
 _Values = tuple[Any, ...]
 
@@ -221,6 +222,7 @@ class InMemorySaver(BaseCheckpointSaver):
         self, key: ThreadKey, ns: str = "", *, before: str | None = None, limit: int | None = None
     ) -> list[CheckpointRow]:
         """List checkpoints of a namespace, newest first, with ids smaller than `before`."""
+        check_count("limit", limit)
         with self._lock:
             thread = self._threads.get(key)
             if thread is None:
@@ -246,6 +248,8 @@ class InMemorySaver(BaseCheckpointSaver):
         self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
     ) -> list[ThreadRow]:
         """List threads, newest change first, then by id and graph."""
+        check_count("limit", limit)
+        check_count("offset", offset)
         if thread_id is not None:
             rules.check_text("thread_id", thread_id)
         with self._lock:
@@ -260,6 +264,7 @@ class InMemorySaver(BaseCheckpointSaver):
 
     def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
         """List a thread's record in order, from the event after number `after`."""
+        check_count("limit", limit)
         with self._lock:
             thread = self._threads.get(key)
             if thread is None:

@@ -23,6 +23,7 @@ from waitpoint.checkpoint.base import (
     ThreadKey,
     ThreadRow,
 )
+from waitpoint.config import check_count
 from waitpoint.errors import StoreError, UsageError
 
 values_of_thread = attrgetter(*ThreadRow.__slots__)
@@ -187,7 +188,9 @@ def stored_otherwise(kind: str, name: object, key: ThreadKey) -> StoreError:
 
 
 def check_filter(wanted: PendingFilter) -> None:
-    """Refuse a filter by something that is not text."""
+    """Refuse a filter by something that is not text, and a range that is not of numbers."""
+    check_count("limit", wanted.limit)
+    check_count("offset", wanted.offset)
     for name in ("thread_id", "graph", "node", "id_prefix"):
         value = getattr(wanted, name)
         if value is not None:

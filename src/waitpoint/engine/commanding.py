@@ -66,7 +66,8 @@ def _answered(
     open_rows = answerable(loaded.questions)
     if not answers.is_map(command.resume):
         yield from _bound(call, saver, thread, open_rows, command.resume)
-    at_breakpoint = not open_rows and thread.status == "idle" and not head.control.finished
+    was_moved = head.moved_at == thread.fence and not head.passed  # by an update, so no breakpoint was stopped at here
+    at_breakpoint = not open_rows and thread.status == "idle" and not head.control.finished and not was_moved
     if at_breakpoint and not answers.is_map(command.resume):
         if (yield Store(answers.is_repeated, (command.resume, saver, key, call.registry))):
             return (yield from _repeated(call, saver, loaded))

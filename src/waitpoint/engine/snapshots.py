@@ -7,6 +7,7 @@ from typing import Any
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
+from waitpoint.config import check_count
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader
@@ -49,7 +50,9 @@ def history(
     owner_graph = graph_at(graph, ns)
     bound = None if before is None else place(before)[1]
     shown = 0
-    for row in saver.history(key, ns, before=bound):
+    check_count("limit", limit)
+    is_filtered = bool(filter) or newest is not None  # then the store cannot tell how many rows are needed
+    for row in saver.history(key, ns, before=bound, limit=None if is_filtered else limit):
         if limit is not None and shown >= limit:
             return
         if newest is not None and row.id > newest:

@@ -26,11 +26,12 @@ _last = 0
 def checkpoint_id(after: str | None = None) -> str:
     """Return a new id that sorts after all ids this process made, and after `after`."""
     global _last  # noqa: PLW0603 - the counter that makes ids grow
+    floor = 0 if after is None else _number(after)
+    drawn = int.from_bytes(os.urandom(9))
     with _lock:
-        fresh = int(clock.now() * 1000) << 74 | int.from_bytes(os.urandom(9))
-        floor = _last if after is None else max(_last, _number(after))
-        _last = fresh if fresh > floor else floor + 1
-        n = _last
+        n = int(clock.now() * 1000) << 74 | drawn
+        # A random step, since another process may count on from `after` in this very millisecond.
+        _last = n = max(n, max(floor, _last) + 1 + (drawn & 0xFFFF_FFFF))
     millis, a, b = n >> 74, (n >> 62) & 0xFFF, n & _LOW
     text = f"{(millis << 80) | (0x7 << 76) | (a << 64) | (0b10 << 62) | b:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -47,12 +48,8 @@ def _number(text: str) -> int:
 
 def hashed(*parts: str | int) -> str:
     """Return the 32-digit id of these parts; parts are length-prefixed, so no two lists collide."""
-    h = hashlib.sha256()
-    for part in parts:
-        data = str(part).encode("utf-8", "surrogatepass")
-        h.update(b"%d:" % len(data))
-        h.update(data)
-    return h.hexdigest()[:32]
+    data = [str(part).encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join([b"%d:%b" % (len(d), d) for d in data])).hexdigest()[:32]
 
 
 def module_name(name: str) -> str:

@@ -47,7 +47,9 @@ class _Driver:
         self.threads = threads
         self.waiting: list[Start] = []  # asked to start, not yet running
         self.running = 0
-        self.ended: queue.Queue[Any] = parts.queue if parts is not None else queue.Queue()
+        self.ended: queue.Queue[Any] | queue.SimpleQueue[Any] = (
+            parts.queue if parts is not None else queue.SimpleQueue()
+        )
         self.pool: Any = None
 
     def run(self) -> Iterator[Emit]:

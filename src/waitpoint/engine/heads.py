@@ -235,7 +235,8 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
         body["p"] = head.passed
     if head.moved_at:
         body["u"] = head.moved_at
-    return CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, codec.dumps(body))
+    data = codec.dumps_plain(body)
+    return CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, data)
 
 
 class ItemReader:

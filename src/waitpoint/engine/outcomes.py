@@ -31,15 +31,16 @@ def to_row(
             body["h"] = repr(outcome.body.error)
         if outcome.error is not None:
             body["e"] = repr(outcome.error)
+    data = codec.dumps_plain(body)
     return OutcomeRow(
-        head.ns, head.id, task.id, task.name, status, task.answer_seq, outcome.attempt, clock.now(), codec.dumps(body)
+        head.ns, head.id, task.id, task.name, status, task.answer_seq, outcome.attempt, clock.now(), data
     )
 
 
 def patch_row(spec: GraphSpec, head: Head, task_id: str, result: Result, seq: int, writer: ItemWriter) -> OutcomeRow:
     """Encode an update that a command lays over a checkpoint."""
     body = {"r": _result(spec, result, writer)}
-    return OutcomeRow(head.ns, head.id, task_id, result.node, PATCH, seq, 0, clock.now(), codec.dumps(body))
+    return OutcomeRow(head.ns, head.id, task_id, result.node, PATCH, seq, 0, clock.now(), codec.dumps_plain(body))
 
 
 def read_result(row: OutcomeRow, reader: ItemReader) -> Result | None:

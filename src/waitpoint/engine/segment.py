@@ -194,7 +194,7 @@ def within(ns: str, prefix: str) -> bool:
 
 def event(kind: str, ref: str = "", **data: Any) -> EventRow:
     """Return a line of the thread's record."""
-    return EventRow(kind, clock.now(), ref, codec.dumps(data) if data else b"")
+    return EventRow(kind, clock.now(), ref, codec.dumps_plain(data) if data else b"")
 
 
 def withdrawals(closed: Iterable[tuple[str, str]]) -> list[EventRow]:

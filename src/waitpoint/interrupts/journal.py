@@ -223,7 +223,7 @@ class Journal:
                 )
                 raise self.refusal
         seq = self.next_seq()
-        extra = {"path": list(task.path), "match": match} if match != digest else {"path": list(task.path)}
+        extra = {"path": task.path, "match": match} if match != digest else {"path": task.path}
         row = QuestionRow(
             id=ids.hashed("question", task.task_id, seq, digest),
             key=task.key,
@@ -237,8 +237,8 @@ class Journal:
             schema=None if question.schema is None else codec.dumps(question.schema),
             digest=digest,
             qkey=question.key,
-            site=codec.dumps([list(frame) for frame in site]),
-            extra=codec.dumps(extra),
+            site=codec.dumps_plain([list(frame) for frame in site]),
+            extra=codec.dumps_plain(extra),
             asked_at=clock.now(),
         )
         asked = Asked(row, site, match, new=True)
@@ -289,7 +289,7 @@ class Journal:
                 paths = canonical.diff_paths(*(codec.loads(q.row.value, self.registry) for q in (old, new)))
                 extra = codec.loads(new.row.extra)
                 extra |= {"supersedes": old.row.id, "changed_paths": list(paths), "drift": new.drift}
-                new.row.extra = codec.dumps(extra)
+                new.row.extra = codec.dumps_plain(extra)
                 if new.drift >= DRIFTS_ALLOWED:
                     end.drifted = new
                 break

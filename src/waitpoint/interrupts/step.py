@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import secrets
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, cast, overload
@@ -262,7 +262,7 @@ def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> Journ
         task = journal.task
         row = JournalRow(
             task.ns, task.checkpoint_id, task.task_id, seq, "step", "executing", journal.attempt, clock.now(),
-            secrets.token_hex(8), codec.dumps(body),
+            os.urandom(8).hex(), codec.dumps(body),
         )  # fmt: skip
         journal.entries[seq] = row
         journal.matched.add(seq)

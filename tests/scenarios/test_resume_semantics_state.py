@@ -348,8 +348,7 @@ def nested(saver: Any) -> Any:
 
 def ids_of(interrupts: Any) -> dict[str, str]:
     """Return the ids of questions by their payload."""
-    found = list(interrupts)
-    assert all(isinstance(i, Interrupt) for i in found)
+    found = [Interrupt(**i) if isinstance(i, dict) else i for i in interrupts]  # mode `tasks` has them as dicts
     return {str(i.value): i.id for i in found}
 
 

@@ -93,7 +93,7 @@ _DELETE_NUMBERED = (
 
 
 class Transitions:
-    """The transitions of one database. It remembers the numbers of the threads that it commits to."""
+    """The transitions of one database. It remembers the numbers of the threads that run."""
 
     def __init__(self) -> None:
         self._tids: dict[ThreadKey, int] = {}
@@ -133,6 +133,8 @@ class Transitions:
                 raise refusal
             self.commit(cursor, change)  # only the number was wrong
             return
+        if rest is not None:
+            del self._tids[key]  # a thread that rests, for days perhaps, takes no memory here
         add(cursor, key, tid, change.writes, change.at)
 
     def settle(self, cursor: Cursor, change: Settle) -> ThreadRow:

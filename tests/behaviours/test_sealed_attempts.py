@@ -225,6 +225,47 @@ def test_a_graph_that_a_node_left_running_stores_nothing_more(saver: Any) -> Non
     assert saver.pending(answerable=False) == []
 
 
+def test_a_node_of_a_graph_that_was_left_running_can_neither_ask_nor_act(saver: Any) -> None:
+    """Section 5, nested: the seal of an attempt holds for all that it called, however deep"""
+    errors: list[BaseException] = []
+
+    async def effect() -> None:
+        effects.append("late")
+
+    async def main() -> None:
+        go, entered, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def inner(state: State) -> State:
+            entered.set()
+            await go.wait()
+            for what in (lambda: step(effect), lambda: asyncio.to_thread(interrupt, "late?")):
+                try:
+                    await what()
+                except BaseException as error:
+                    errors.append(error)
+            left.set()
+            return {"log": ["inner"]}
+
+        middle = builder().add_node("inner", builder(inner).compile()).add_edge(START, "inner").compile()
+        orphans: list[Any] = []
+
+        async def node(state: State) -> State:
+            orphans.append(asyncio.ensure_future(middle.ainvoke({"log": []})))
+            await entered.wait()
+            return {"log": ["returned"]}
+
+        assert await chain(saver, node).ainvoke({"log": []}, thread()) == {"log": ["returned"]}
+        go.set()
+        await left.wait()
+        await asyncio.wait(orphans)
+        assert isinstance(orphans[0].exception(), SealedAttemptError)
+
+    asyncio.run(main())
+    assert [type(e) for e in errors] == [SealedAttemptError] * 2
+    assert effects == []
+    assert saver.pending(answerable=False) == []
+
+
 def test_the_attempt_before_a_retry_is_sealed_too(saver: Any, call: Call) -> None:
     """Section 5: a retry is another attempt"""
     orphan = Orphan(late_question)
@@ -236,14 +277,18 @@ def test_the_attempt_before_a_retry_is_sealed_too(saver: Any, call: Call) -> Non
             orphan.start()
             raise ConnectionError("try again")
         orphan.finish()
-        return {"log": ["second try"]}
+        step(effects.append, "second try")
+        return {"log": [interrupt("second try?")]}
 
-    graph = builder()
+    graph, config = builder(), thread()
     policy = RetryPolicy(initial_interval=0, jitter=False)
     graph.add_node("node", node, retry_policy=policy).add_edge(START, "node")
-    assert call(graph.compile(checkpointer=saver), {"log": []}, thread()) == {"log": ["second try"]}
+    compiled = graph.compile(checkpointer=saver)
+    assert [i.value for i in asked(call(compiled, {"log": []}, config))] == ["second try?"]
     assert isinstance(orphan.error, SealedAttemptError)
-    assert saver.pending(answerable=False) == []
+    assert [q.value for q in saver.pending(answerable=False)] == ["second try?"]
+    assert call(compiled, Command(resume="yes"), config) == {"log": ["yes"]}
+    assert effects == ["second try"]
 
 
 class Executing:

@@ -317,3 +317,39 @@ def test_a_question_of_a_pool_survives_a_deploy_of_the_frames_around_it(store: S
     pooling[0] = False
     result = chain(store.again(), node).invoke(Command(resume={first: "A"}), config)
     assert result == {"log": ["A"]}
+
+
+def test_a_question_that_a_called_graph_has_stored_is_shown_though_the_body_did_not_wait_for_it(saver: Any) -> None:
+    """Section 5, nested: what the store has open and what the caller is shown are the same"""
+
+    async def main() -> Any:
+        loop, stored = asyncio.get_running_loop(), asyncio.Event()
+        plain = type(saver).commit
+
+        def commit(change: Any) -> None:
+            plain(saver, change)
+            if change.writes.questions:
+                loop.call_soon_threadsafe(stored.set)
+
+        def inner(state: State) -> State:
+            return {"log": [ask("inner")]}
+
+        child = builder(inner).compile()
+
+        async def node(state: State) -> State:
+            called = asyncio.ensure_future(child.ainvoke({"log": []}))
+            if not stored.is_set():
+                saver.commit = commit
+                await stored.wait()
+                del saver.commit
+            own = ask("own")
+            return {"log": [own, *(await called)["log"]]}
+
+        graph, config = chain(saver, node), thread()
+        open_ids = about(await graph.ainvoke({"log": []}, config))
+        assert set(open_ids) == {"own", "inner"}
+        assert {i.id for i in graph.get_state(config).interrupts} == set(open_ids.values())
+        answers = {question: name.upper() for name, question in open_ids.items()}
+        return await graph.ainvoke(Command(resume=answers), config)
+
+    assert asyncio.run(main()) == {"log": ["OWN", "INNER"]}

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+from waitpoint.ids import module_name
+
 
 class Frame(NamedTuple):
     """One of the user's frames: the function by name and by what it does, and the place in it."""
@@ -51,12 +53,21 @@ def here() -> Site:
         if kind is None:
             kind = _kinds[code.co_filename] = _kind(code.co_filename)
         if kind == _USER:
-            module = frame.f_globals.get("__name__", "")
+            module = module_name(frame.f_globals.get("__name__", ""))
             frames.append(Frame(module, code.co_qualname, code_hash(code), frame.f_lasti))
         elif kind == _END or code in _boundaries:
             break
         frame = frame.f_back  # type: ignore[assignment]
     return tuple(frames)
+
+
+def of_function(function: Any) -> Frame | None:
+    """Return what a function is and does, without a place in it; None for one that is not written in Python."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    module = getattr(getattr(function, "__func__", function), "__globals__", {}).get("__name__", "")
+    return Frame(module, code.co_qualname, code_hash(code), 0)
 
 
 def same(a: Site, b: Site) -> bool:
@@ -100,7 +111,8 @@ def _kind(filename: str) -> int:
 
 
 def _still_there(frame: Frame) -> bool:
-    module = sys.modules.get(frame.module)
+    started = module_name("__main__") == frame.module  # the script itself, not a second copy of it
+    module = sys.modules.get("__main__" if started else frame.module)
     if module is None:
         return False
     codes = _codes_named(module, frame.function.split("."))

@@ -156,6 +156,20 @@ def test_s063_types_that_only_the_schema_of_the_graph_declares_survive(shelf: Sh
     assert got == [(Draft(text="hello", size=Size.BIG), Size.BIG, "yes")]
 
 
+def test_s063_types_that_only_a_nested_graph_declares_survive(shelf: Shelf, call: Call) -> None:
+    def node(state: Drafting) -> Drafting:
+        return {"size": interrupt({"size": Size.BIG})}
+
+    inner = StateGraph(Drafting).add_node(node).add_edge(START, "node").compile()
+    graph = StateGraph(State).add_node("inner", inner).add_edge(START, "inner")
+    config = thread()
+    call(graph.compile(checkpointer=shelf.open()), {"log": []}, config)
+    (question,) = graph.compile(checkpointer=shelf.open()).get_state(config).interrupts
+    assert same(question.value, {"size": Size.BIG})
+    call(graph.compile(checkpointer=shelf.open()), Command(resume=Size.BIG), config)
+    assert [q.status for q in shelf.open().pending(answerable=False)] == ["answered"]
+
+
 def test_s063_a_step_whose_result_cannot_be_kept_happens_once_and_says_so_when_it_is_needed(
     shelf: Shelf, call: Call
 ) -> None:

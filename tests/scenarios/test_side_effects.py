@@ -343,6 +343,25 @@ def test_s055_a_question_added_before_the_open_one_is_asked_and_takes_no_answer_
     assert done["log"] == [("read", "yes"), ("delete", "no")]
 
 
+def test_s055_of_two_questions_with_one_text_each_keeps_the_answer_of_its_place(shelf: Shelf, call: Call) -> None:
+    asks_first = [True]
+
+    def node(state: State) -> State:
+        read = interrupt("May I?") if asks_first[0] else "unasked"
+        delete = interrupt("May I?")
+        return {"log": [("read", read), ("delete", delete)]}
+
+    def build() -> Any:
+        return StateGraph(State).add_node(node).add_edge(START, "node").compile(checkpointer=shelf.open())
+
+    config = thread()
+    first = the_id(call(build(), {"log": []}, config))
+    asks_first[0] = False
+    second = the_id(call(build(), Command(resume={first: "yes, read"}), config))
+    assert second != first
+    assert call(build(), Command(resume="no"), config)["log"] == [("read", "unasked"), ("delete", "no")]
+
+
 def test_s055_a_question_whose_payload_changed_is_asked_again_and_says_why(shelf: Shelf, call: Call) -> None:
     amount = [100]
 

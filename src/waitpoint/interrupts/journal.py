@@ -169,10 +169,10 @@ class Journal:
             )
         return found
 
-    def read(self, data: bytes, what: str) -> Any:
+    def read(self, data: bytes, what: str, registry: Registry | None = None) -> Any:
         """Decode what is on record, for the body. Raises `UnknownTagError` if it is of a type not known here."""
         before = codec.made[0]
-        value = codec.loads(data, self.registry)
+        value = codec.loads(data, registry or self.registry)
         if codec.made[0] != before:
             for path, unknown in codec.find_unknown(value, what):
                 raise UnknownTagError(

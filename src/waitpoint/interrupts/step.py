@@ -7,6 +7,8 @@ effect and its record lies a window in which a crash leaves it unknown whether i
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import functools
 import inspect
 import os
 from collections.abc import Awaitable, Callable
@@ -22,6 +24,8 @@ from waitpoint.errors import (
     UnstorableValueError,
     UsageError,
 )
+from waitpoint.interrupts import raised
+from waitpoint.interrupts import site as sites
 from waitpoint.interrupts.journal import Journal, Question, running
 from waitpoint.records import Happened, NotHappened
 
@@ -42,6 +46,7 @@ class _Call:
     """One call of `step()`, as it is recognised and shown."""
 
     function: str
+    code: sites.Frame | None  # two lambdas of one place share a name, so what they do tells them apart
     digest: str
     key: str | None
     ordinal: int  # among this function's calls in the task, counted at the call
@@ -70,10 +75,11 @@ def step(
 ) -> Any:
     """Run `fn(*args, **kwargs)` as a recorded effect and return its result; a later run of the node gets the record.
 
-    An `async def` function gives an awaitable. `in_doubt` decides what happens after a crash between the effect and its
-    record: "rerun" runs it again (at least once), "ask" asks a person, and a function `probe(idempotency_key, args)`
-    returns `Happened(result)`, `NotHappened()` or None (does not know: then a person is asked). With "ask" or a probe an
-    effect never happens twice unasked. `args` is `{"args": [...], "kwargs": {...}}` as plain data.
+    A function that gives an awaitable, such as an `async def`, gives one here. `in_doubt` decides what happens after a
+    crash between the effect and its record: "rerun" runs it again (at least once), "ask" asks a person, and a function
+    `probe(idempotency_key, args)` returns `Happened(result)`, `NotHappened()` or None (does not know: then a person is
+    asked). With "ask" or a probe an effect never happens twice unasked. `args` is `{"args": [...], "kwargs": {...}}` as
+    plain data.
 
     An exception is recorded too, and raised again on replay if the node went on after it; otherwise the effect is tried
     again. Without a checkpointer `fn` simply runs.
@@ -83,6 +89,12 @@ def step(
         StepInDoubtError: a person decided to stop here.
     """
     journal = running("step()", recorded=False)
+    if not callable(fn):
+        raise UsageError(
+            f"step() was given a {type(fn).__name__}, which cannot be called; pass the function and its arguments"
+        )
+    if key is not None and not isinstance(key, str):
+        raise UsageError(f"`key` of step() is {key!r}; give text")
     if not (in_doubt in ("rerun", "ask") or callable(in_doubt)):
         raise UsageError(f'`in_doubt` of step() is {in_doubt!r}; give "rerun", "ask" or a probe function')
     if journal.recorder is None:
@@ -91,8 +103,9 @@ def step(
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
         return _run_async(journal, call, lambda: fn(*args, **kwargs))
     found = _recorded(journal, call)
-    if found.answers:
-        return _replayed(journal, found.row)
+    if found.row is not None and found.answers:
+        is_awaited = codec.loads(found.row.body).get("awaited")
+        return _replayed_later(journal, found.row) if is_awaited else _replayed(journal, found.row)
     return _run(journal, call, found.row, lambda: fn(*args, **kwargs))
 
 
@@ -101,6 +114,8 @@ def _described(
     in_doubt: InDoubt,
 ) -> _Call:  # fmt: skip
     args, kwargs = arguments
+    while isinstance(fn, functools.partial):
+        args, kwargs, fn = (*fn.args, *args), fn.keywords | kwargs, fn.func
     module = ids.module_name(getattr(fn, "__module__", None) or "")  # one name, run as a script or imported
     name = f"{module}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
     digest = canonical.args_digest(args, kwargs)
@@ -110,7 +125,7 @@ def _described(
         journal.calls[name] = ordinal + 1
     occurrence = key if key is not None else str(ordinal)
     unique = ids.hashed("step", journal.task.key.thread_id, journal.task.task_id, name, digest, occurrence)
-    return _Call(name, digest, key, ordinal, _shown(args, kwargs), in_doubt, unique)
+    return _Call(name, sites.of_function(fn), digest, key, ordinal, _shown(args, kwargs), in_doubt, unique)
 
 
 def _shown(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -143,18 +158,29 @@ def _recorded(journal: Journal, call: _Call) -> _Found:
 
 
 def _matching(journal: Journal, call: _Call) -> JournalRow | None:
+    changed: JournalRow | None = None
     for row in sorted(journal.entries.values(), key=lambda r: r.seq):
         if row.kind != "step" or row.seq in journal.matched:
             continue
         body = codec.loads(row.body)
-        if body["function"] != call.function:
+        if body["function"] != call.function or body["key"] != call.key or body["digest"] != call.digest:
             continue
-        if call.key is not None or body["key"] is not None:
-            if call.key == body["key"] and body["digest"] == call.digest:
-                return row
-        elif body["digest"] == call.digest:
+        if _code_of(body) in (call.code, None):
             return row
-    return None
+        if changed is None and _may_be(call, body):
+            changed = row
+    return changed
+
+
+def _may_be(call: _Call, body: dict[str, Any]) -> bool:
+    """Whether an entry of this name can be this function: not if it did something else that is still there to do it."""
+    recorded = _code_of(body)
+    return recorded is None or call.code is None or recorded == call.code or sites.is_stale((recorded,))
+
+
+def _code_of(body: dict[str, Any]) -> sites.Frame | None:
+    code = body.get("code")
+    return None if code is None else sites.Frame(*code)
 
 
 def _refuse_other_arguments(journal: Journal, call: _Call) -> None:
@@ -164,7 +190,7 @@ def _refuse_other_arguments(journal: Journal, call: _Call) -> None:
             continue
         body = codec.loads(row.body)
         same_place = body["key"] == call.key and (call.key is not None or body["ordinal"] == call.ordinal)
-        if body["function"] == call.function and same_place and row.attempt < journal.attempt:
+        if body["function"] == call.function and same_place and _may_be(call, body) and row.attempt < journal.attempt:
             raise ReplayMismatch(
                 f"step({call.function}) in node {journal.task.node!r} was recorded with other arguments than it is "
                 f"called with now, and effects are not repeated by mismatch; make the arguments the same on every run "
@@ -187,7 +213,7 @@ def _replayed(journal: Journal, row: JournalRow | None) -> Any:
     body = codec.loads(row.body)
     what = f"result of step {body['function']}"
     if row.state == "raised":
-        raise cast("BaseException", journal.read(body["error"], what))
+        raise raised.again(body, lambda data, registry: journal.read(data, what, registry), journal.registry)
     if "lost" in body:
         raise UnstorableValueError(
             f"step({body['function']}) in node {journal.task.node!r} is on record and is not repeated, but its result could "
@@ -195,6 +221,10 @@ def _replayed(journal: Journal, row: JournalRow | None) -> Any:
             path=what,
         )
     return journal.read(body["result"], what)
+
+
+async def _replayed_later(journal: Journal, row: JournalRow) -> Any:
+    return _replayed(journal, row)
 
 
 # --- running ---
@@ -207,6 +237,14 @@ def _run(journal: Journal, call: _Call, earlier: JournalRow | None, thunk: Calla
     except BaseException as error:
         _failed(journal, row, call, error)
         raise
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        _ended(journal, row, call, "not_happened", {})
+        raise UsageError(
+            f"step({call.function}) in node {journal.task.node!r} returned a generator, so its effect has not begun; use it up "
+            f"inside the function, and return what it yields"
+        )
+    if inspect.isawaitable(result):  # a lambda or a wrapper around a coroutine function: the effect is yet to come
+        return cast("T", _awaited(journal, row, call, result))
     _finished(journal, row, call, result)
     return result
 
@@ -223,21 +261,26 @@ async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitabl
         if begun:  # cancelled at the last moment: no doubt about what was not begun
             await _off(_ended, journal, begun[0], call, "not_happened", {})
         raise
-    (row,) = begun
+    return await _awaited(journal, begun[0], call, thunk())
+
+
+async def _awaited(journal: Journal, row: JournalRow, call: _Call, work: Awaitable[T]) -> T:
     try:
-        result = await thunk()
+        result = await work
     except BaseException as error:
         await _off(_failed, journal, row, call, error)
         raise
-    await _off(_finished, journal, row, call, result)
+    await _off(_finished, journal, row, call, result, is_awaited=True)
     return result
 
 
-async def _off(fn: Callable[..., T], *args: Any) -> T:
+async def _off(fn: Callable[..., T], *args: Any, **options: Any) -> T:
     """Call in a worker thread; a cancellation arrives after the call, so that nobody goes on while it still writes."""
     import asyncio
 
-    work = asyncio.ensure_future(asyncio.to_thread(fn, *args))
+    # Begun at once and no task of the loop: a loop that closes cancels all its tasks, and would lose the record.
+    call = functools.partial(contextvars.copy_context().run, fn, *args, **options)
+    work = asyncio.get_running_loop().run_in_executor(None, call)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -254,6 +297,7 @@ def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> Journ
         seq = journal.next_seq() if earlier is None else earlier.seq
         body = {
             "function": call.function,
+            "code": None if call.code is None else list(call.code),
             "digest": call.digest,
             "key": call.key,
             "ordinal": call.ordinal,
@@ -272,30 +316,23 @@ def _started(journal: Journal, call: _Call, earlier: JournalRow | None) -> Journ
     return row
 
 
-def _finished(journal: Journal, row: JournalRow, call: _Call, result: Any) -> None:
+def _finished(journal: Journal, row: JournalRow, call: _Call, result: Any, *, is_awaited: bool = False) -> None:
     try:
         more: dict[str, Any] = {"result": codec.dumps(result, journal.registry, path=f"result of step {call.function}")}
     except UnstorableValueError as error:
         # The effect happened, so the record must say so: losing the value is better than doing it twice.
         more = {"result": codec.dumps(codec.UnknownValue("waitpoint:lost", f"{error}")), "lost": f"{error}"}
-    _ended(journal, row, call, "done", more)
+    _ended(journal, row, call, "done", more | {"awaited": True} if is_awaited else more)
 
 
 def _failed(journal: Journal, row: JournalRow, call: _Call, error: BaseException) -> None:
     if isinstance(error, GraphBubbleUp):
         _ended(journal, row, call, "not_happened", {})  # it paused inside: no doubt about it on re-entry
     elif isinstance(error, Exception):
-        _ended(journal, row, call, "raised", {"error": _stored_error(journal, error)})
+        _ended(journal, row, call, "raised", raised.kept(error, journal.registry))
     elif call.in_doubt == "rerun":
         with journal.lock:
             journal.entries.pop(row.seq, None)
-
-
-def _stored_error(journal: Journal, error: Exception) -> bytes:
-    try:
-        return codec.dumps(error, journal.registry)
-    except UnstorableValueError:
-        return codec.dumps(RuntimeError(f"{type(error).__module__}.{type(error).__qualname__}: {error}"))
 
 
 def _ended(journal: Journal, row: JournalRow, call: _Call, state: Any, more: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, chain, ids, parallel, the_id, thread
 from waitpoint import canonical, clock
 from waitpoint.engine.answers import answer as record_answer
-from waitpoint.errors import AlreadyAnsweredError, UnknownInterruptError
+from waitpoint.errors import AlreadyAnsweredError, UnknownInterruptError, UnstorableValueError, UsageError
 from waitpoint.types import Answer, Command, interrupt
 
 AT = 1_780_000_000.25
@@ -243,3 +243,24 @@ def test_of_two_equal_answers_at_once_under_one_token_both_succeed(saver: Any) -
     saver.settle = settle
     assert graph.invoke(Command(resume={question: answer}), config) == {"log": ["yes"]}
     assert rounds == [1]
+
+
+@pytest.mark.parametrize("name", ["by", "comment", "token"])
+@pytest.mark.parametrize("value", [5, {"a": 1}, object()], ids=["number", "dict", "object"])
+def test_what_goes_with_an_answer_has_to_be_text(store: Store, call: Call, name: str, value: Any) -> None:
+    """Else one store would keep it and another one refuse it or give it back as text, so that a token never fits."""
+    graph, config = chain(store.saver, ask), thread()
+    call(graph, {"log": []}, config)
+    with pytest.raises(UsageError, match=f"`{name}` of the answer to .*; give text"):
+        call(graph, Command(resume=Answer("yes", **{name: value})), config)
+    assert call(graph, Command(resume="yes"), config) == {"log": ["yes"]}
+
+
+def test_an_answer_that_contains_itself_is_refused_in_a_sentence(store: Store, call: Call) -> None:
+    graph, config = chain(store.saver, ask), thread()
+    call(graph, {"log": []}, config)
+    ring: list[Any] = []
+    ring.append(ring)
+    with pytest.raises(UnstorableValueError, match="'answer' cannot be stored - it contains itself, or nests too deep"):
+        call(graph, Command(resume=ring), config)
+    assert call(graph, Command(resume="yes"), config) == {"log": ["yes"]}

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, chain, parallel, the_id, thread
 from waitpoint import codec
-from waitpoint.errors import PayloadError, UnstorableValueError, WaitpointError
+from waitpoint.errors import GraphValidationError, PayloadError, UnstorableValueError, WaitpointError
 from waitpoint.graph import START, StateGraph
 from waitpoint.types import Command, interrupt
 
@@ -232,3 +232,11 @@ def test_an_answer_that_cannot_be_stored_is_refused_and_changes_nothing(saver: A
             call(graph, Command(resume=resume), config)
     assert (graph.get_state(config), saver.threads()) == before
     assert call(graph, Command(resume="yes"), config) == {"log": ["yes"]}
+
+
+def test_one_text_as_ignore_is_refused_for_it_would_be_read_letter_by_letter(store: Store, call: Call) -> None:
+    def node(state: State) -> State:
+        return {"log": [interrupt({"a": 1, "t": 2}, ignore="at")]}
+
+    with pytest.raises(GraphValidationError, match=r"give a list of paths, such as \['at'\]"):
+        call(chain(store.saver, node), {"log": []}, thread())

@@ -31,6 +31,7 @@ from waitpoint.errors import (
     NotFoundError,
     UnknownInterruptError,
     UnstorableValueError,
+    UsageError,
 )
 from waitpoint.records import Answer
 
@@ -120,6 +121,10 @@ def _is_repetition(row: QuestionRow | None, answer: Any, registry: Registry | No
 
 def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Settlement:
     given = answer if isinstance(answer, Answer) else Answer(answer)
+    for name in ("by", "comment", "token"):
+        value = getattr(given, name)
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"`{name}` of the answer to {row.id!r} is a {type(value).__name__}; give text")
     if given.shown_digest is not None and given.shown_digest != row.digest:
         raise UnknownInterruptError(
             f"The question {row.id!r} is not the one that was shown: its payload's digest is {row.digest!r}, the answer was "
@@ -128,7 +133,7 @@ def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Set
             interrupt_ids=[row.id],
         )
     if row.schema is not None:
-        schemas.check_answer(codec.loads(row.schema), schemas.plain_answer(given.value), title=f"answer to {row.id}")
+        schemas.check_answer(codec.loads(row.schema), _plain(given.value), title=f"answer to {row.id}")
     data = _stored(row, given.value, registry)
     return Settlement(row.id, "answered", clock.now(), data, given.by, given.comment, given.token)
 
@@ -138,7 +143,17 @@ def _stored(row: QuestionRow, value: Any, registry: Registry | None) -> bytes:
     if row.schema is None:
         with contextlib.suppress(UnstorableValueError):
             return codec.dumps(value, registry, path="answer")
-    return codec.dumps(schemas.plain_answer(value), registry, path="answer")
+    return codec.dumps(_plain(value), registry, path="answer")
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return schemas.plain_answer(value)
+    except RecursionError:
+        raise UnstorableValueError(
+            "'answer' cannot be stored - it contains itself, or nests too deep - give ids that refer to the parts",
+            path="answer",
+        ) from None
 
 
 def refusal(

@@ -39,6 +39,10 @@ def interrupt(value: Any, *, response_schema: Any = None, key: str | None = None
     schema = None if response_schema is None else schemas.to_json_schema(response_schema)
     if key is not None and not isinstance(key, str):
         raise GraphValidationError(f"`key` of interrupt() is a {type(key).__name__}; give a string")
+    if isinstance(ignore, str):
+        raise GraphValidationError(
+            f"`ignore` of interrupt() is the text {ignore!r}; give a list of paths, such as [{ignore!r}]"
+        )
     asked = journal.ask(Question(canonical.payload(value), key, tuple(ignore), schema))
     answer = None if asked.row.answer is None else journal.read(asked.row.answer, "answer")
     if response_schema is None or isinstance(response_schema, dict):

@@ -3,6 +3,7 @@
 #   make test    everything that CI runs
 #   make check   format, lint, types and fast tests, under two minutes
 PYTEST = .venv/bin/python -m pytest -q
+SIDE_BY_SIDE = -n auto --dist worksteal
 FAST = -m "not proof and not slow"
 
 .PHONY: help venv demo test check static proof bench format lock clean
@@ -26,10 +27,10 @@ static: venv
 	.venv/bin/mypy
 
 check: static
-	$(PYTEST) $(FAST)
+	$(PYTEST) $(SIDE_BY_SIDE) $(FAST)
 
 test: static
-	$(PYTEST)
+	$(PYTEST) $(SIDE_BY_SIDE)
 	@scripts/test-other-pythons
 
 # Chaos, mass kills, millions: minutes to hours, never part of CI.

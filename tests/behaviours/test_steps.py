@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, builder, thread
-from waitpoint.errors import UsageError
+from waitpoint.errors import NodeError, UsageError
+from waitpoint.graph import START, StateGraph
 from waitpoint.types import Command, interrupt, step
 
 DONE: list[Any] = []
@@ -241,3 +242,24 @@ def test_a_recorded_exception_keeps_its_attributes(store: Store, call: Call) -> 
         return {}
 
     assert asked_and_answered(node, store, call) == [402, "ok"]
+
+
+def test_an_error_handler_that_asked_gets_the_same_exception_again(store: Store, call: Call) -> None:
+    """It runs again when it is answered, and may have decided by the exception's class to ask at all."""
+
+    def fail(state: State) -> State:
+        DONE.append("tried")
+        raise Declined(402, "no")
+
+    def handle(state: State, error: NodeError) -> State:
+        if isinstance(error.error, Declined):
+            return {"log": [error.error.code, interrupt("pay otherwise?")]}
+        return {"log": ["something else"]}
+
+    def graph() -> Any:
+        failing = StateGraph(State).add_node("fail", fail, error_handler=handle).add_edge(START, "fail")
+        return failing.compile(checkpointer=store.again())
+
+    call(graph(), {"log": []}, thread("1"))
+    assert call(graph(), Command(resume="card"), thread("1"))["log"] == [402, "card"]
+    assert DONE == ["tried"]

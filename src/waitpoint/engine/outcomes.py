@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from waitpoint import clock, codec
 from waitpoint.checkpoint.base import OutcomeRow
+from waitpoint.codec import Registry
 from waitpoint.core.apply import Result
 from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter
 from waitpoint.engine.tasks import Body, Outcome, Task
+from waitpoint.interrupts import raised
 from waitpoint.records import Send
 
 PATCH: Literal["patch"] = "patch"
@@ -29,6 +31,8 @@ def to_row(
             body["b"] = _result(spec, outcome.body.result, writer)
         if outcome.body.error is not None:
             body["h"] = repr(outcome.body.error)
+            if isinstance(outcome.body.error, Exception):
+                body["x"] = raised.kept(outcome.body.error, writer.registry)
         if outcome.error is not None:
             body["e"] = repr(outcome.error)
     data = codec.dumps_plain(body)
@@ -53,8 +57,16 @@ def read_body(row: OutcomeRow, reader: ItemReader) -> Body:
     """Decode the finished part of a task whose routers or error handler have not finished."""
     body = codec.loads(row.body)
     result = _decoded(row.node, body["b"], reader) if "b" in body else None
-    error = RuntimeError(body["h"]) if "h" in body else None
-    return Body(result, error)
+    return Body(result, _error(body, reader.registry) if "h" in body else None)
+
+
+def _error(body: Mapping[str, Any], registry: Registry) -> Exception:
+    """Return the exception for an error handler that runs again, as it was raised if that can be had."""
+    if "x" in body:
+        found = raised.again(body["x"], codec.loads, registry)
+        if isinstance(found, Exception):
+            return found
+    return RuntimeError(body["h"])
 
 
 def read_error(row: OutcomeRow) -> str | None:

@@ -333,3 +333,22 @@ def test_a_command_with_nothing_in_it_is_refused(saver: Any, call: Call) -> None
         call(graph, Command(), config)
     assert refused.value.reason == "empty_map"
     assert graph.get_state(config) == before
+
+
+@pytest.mark.parametrize("update", [{"log": ["late"]}, {"value": "x" * 500}], ids=["a list", "large"])
+def test_an_update_of_any_size_comes_with_the_answer_and_the_thread_goes_on(
+    store: Store, call: Call, update: State
+) -> None:
+    """What a command writes is stored beside what a run writes, which gives out the numbers of the items."""
+
+    def first(state: State) -> State:
+        return {"log": [interrupt("first?")]}
+
+    def second(state: State) -> State:
+        return {"log": [interrupt("second?"), "y" * 500]}
+
+    graph, config = chain(store.saver, first, second), thread()
+    call(graph, {"log": ["x" * 500]}, config)
+    call(graph, Command(resume="a", update=update), config)
+    assert call(graph, Command(resume="b", update=update), config)["log"][-2:] == ["b", "y" * 500]
+    assert graph.get_state(config).values["log"].count("late") == (2 if "log" in update else 0)

@@ -19,7 +19,7 @@ from waitpoint.core.apply import Result
 from waitpoint.engine import answers, heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.forking import forked
-from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.heads import Head, InlineWriter
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.resuming import at_rest, continued, looked, resumed
@@ -75,8 +75,7 @@ def _answered(
     prepared = yield Store(answers.prepare, (command.resume, open_rows, saver, key, call.registry))
     if not prepared.settlements:  # all of it was stored before, under the same tokens
         return (yield from _repeated(call, saver, loaded))
-    writer = ItemWriter(Numbers(thread.next_item), call.registry)
-    writes = _patched(call, head, thread, command, writer)
+    writes = _patched(call, head, thread, command)
     settled = {s.id: s for s in prepared.settlements}
     # Whoever claims acts on all answers that are there, so none of the others can be replaced any more.
     writes.final = [q.id for q in loaded.questions if q.replaceable and q.id not in settled]
@@ -135,8 +134,11 @@ def _repeated(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded) -> O
     return (yield from continued(call, saver, loaded))
 
 
-def _patched(call: Invocation, head: Head, thread: ThreadRow, command: Command[Any], writer: ItemWriter) -> Writes:
-    """Return the rows of a command's update and places to go, laid over the checkpoint."""
+def _patched(call: Invocation, head: Head, thread: ThreadRow, command: Command[Any]) -> Writes:
+    """Return the rows of a command's update and places to go, laid over the checkpoint.
+
+    They take no item numbers: another run may have the thread, and give them out, when an answer brings an update.
+    """
     spec = call.spec
     if command.update is None and not command.goto:
         return Writes()
@@ -144,8 +146,8 @@ def _patched(call: Invocation, head: Head, thread: ThreadRow, command: Command[A
     gotos = [g for g in places(spec, INPUT, command.goto) if g != END]
     result = Result(INPUT, writes, gotos)
     order = f"{outcomes.PATCH}:{thread.fence:012d}:{thread.answer_seq:012d}"
-    row = outcomes.patch_row(spec, head, order, result, thread.answer_seq, writer)
-    return Writes(outcomes=[row], items=writer.taken())
+    row = outcomes.patch_row(spec, head, order, result, thread.answer_seq, InlineWriter(call.registry))
+    return Writes(outcomes=[row])
 
 
 def _redirected(
@@ -156,12 +158,11 @@ def _redirected(
     thread = loaded.thread
     assert thread is not None
     closed = [] if even_empty else cleared(call, loaded, forking=False)
-    writer = ItemWriter(Numbers(thread.next_item), call.registry)
-    writes = _patched(call, head, thread, command, writer)
+    writes = _patched(call, head, thread, command)
     writes.withdrawn = closed
     writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*withdrawals(closed), event("continued", head.id)]
-    then = claimed(call, thread, None, writer.numbers.next)
+    then = claimed(call, thread, None, None)
     yield Store(saver.move, (Move(thread.key, thread, then, writes, durable=False),))
     if writes.outcomes or closed:
         loaded = yield Store(saver.load, (thread.key,))

@@ -144,6 +144,21 @@ class ItemWriter:
         return self.whole(value, path)
 
 
+class InlineWriter(ItemWriter):
+    """Encodes values into the row that refers to them: for rows stored beside a run that gives out the item numbers."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(Numbers(), registry)
+
+    def whole(self, value: Any, path: str, *, fresh: bool = False) -> Ref:  # noqa: ARG002 - all are encoded anew
+        """Encode one value."""
+        return codec.dumps(value, self.registry, path=path)
+
+    def written(self, value: Any, path: str, *, itemised: bool) -> Ref:  # noqa: ARG002 - a list stays in one piece
+        """Encode what was written."""
+        return self.whole(value, path)
+
+
 def ranges(numbers: Iterable[int]) -> list[int]:
     """Join item numbers into flat half-open ranges, in list order."""
     out: list[int] = []

@@ -475,3 +475,17 @@ def test_a_stateful_subgraph_is_refused_with_its_cure(saver: Any, call: Call) ->
     graph = outer(saver, ("inner", Counting().graph(checkpointer=True)))
     with pytest.raises(WaitpointError, match="checkpointer=True"):
         call(graph, {"log": []}, thread())
+
+
+def test_an_update_that_comes_with_the_answer_does_not_stop_a_graph_called_by_a_function(
+    saver: Any, call: Call
+) -> None:
+    """B125: the inner graph goes on where it was, and the caller sees the new state"""
+    inner = chain(None, lambda state: {"log": [interrupt("inside")]})
+
+    def calls(state: State) -> State:
+        return {"log": inner.invoke({"log": list(state["log"])})["log"][-1:]}
+
+    graph, config = chain(saver, calls), thread()
+    call(graph, {"log": ["a"]}, config)
+    assert call(graph, Command(resume="yes", update={"log": ["b"]}), config)["log"] == ["a", "b", "yes"]

@@ -242,11 +242,12 @@ class Settle:
     """Settle questions of one thread, all or none, and make the thread ready. Always durable. Returns the ThreadRow.
 
     Each question must belong to `key` and be open (or, for an answer while nobody runs the thread, answered and
-    replaceable). The thread's
-    `answer_seq` grows by one and becomes the `settle_seq` of all. Status waiting, failed or idle becomes ready; with
-    `claim` (owner and lease end) it becomes running under that owner with `fence + 1`, from ready too. Running stays.
-    `head`, when not None, must be the thread's (a patch in `writes` belongs to it). Raises `QuestionsChanged` with the
-    rows of all named questions as they are now (missing ones left out), or `ThreadChanged` for the head.
+    replaceable). The thread's `answer_seq` grows by one and becomes the `settle_seq` of all. Status waiting, failed or
+    idle becomes ready; with `claim` (owner and lease end) it becomes running under that owner with `fence + 1`, from
+    ready too. Running stays. `head`, when not None, must be the thread's (a patch in `writes` belongs to it), and with
+    outcomes in `writes` a running thread must have the fence that the writer saw (`believed_fence`: of a run that died).
+    Raises `QuestionsChanged` with the rows of all named questions as they are now (missing ones left out), or
+    `ThreadChanged`.
     """
 
     key: ThreadKey
@@ -254,6 +255,7 @@ class Settle:
     claim: tuple[str, float] | None = None
     head: str | None = None
     writes: Writes = field(default_factory=Writes)
+    believed_fence: int = -1
 
 
 @dataclass(slots=True, eq=False)

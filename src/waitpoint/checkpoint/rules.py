@@ -132,6 +132,8 @@ def check_settle(now: ThreadRow | None, questions: Sequence[QuestionRow | None],
         )
     if change.head is not None and now.head != change.head:
         raise ThreadChanged(f"{_name(change.key)} changed - its head moved; read it again and decide", thread=now)
+    if change.writes.outcomes and now.status == "running" and change.believed_fence != now.fence:
+        raise ThreadChanged(f"{_name(change.key)} changed - a run has it; read it again and decide", thread=now)
     return now
 
 

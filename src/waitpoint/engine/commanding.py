@@ -26,9 +26,7 @@ from waitpoint.engine.resuming import at_rest, continued, looked, resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import begun, cleared, prepared_writes
 from waitpoint.engine.tasks import places
-from waitpoint.errors import (
-    UnknownInterruptError,
-)
+from waitpoint.errors import ThreadBusyError, UnknownInterruptError
 from waitpoint.records import END, INPUT, Command
 
 
@@ -47,8 +45,12 @@ def commanded(
             answers.prepare(command.resume, [], saver, thread_key(call), None)
         return (yield from begun(call, saver, loaded, None, []))
     if base is not loaded:
-        opened = yield from forked(call, saver, loaded, base)
-        if command.has_resume:
+        # Refused before anything runs again; what passes is checked once more against what the fork asks.
+        answers_it = command.has_resume and (base.questions or not any(call.breakpoints))
+        if answers_it:
+            yield Store(answers.check_old, (command.resume, base.questions, saver, thread_key(call), call.registry))
+        opened = yield from forked(call, saver, loaded, base, lambda head: _patched(call, head, thread, command).outcomes)
+        if answers_it:
             opened.answer_later = (command.resume, base.questions)
         return opened
     head = yield Store(heads.read, (saver, call.key, loaded.checkpoint, call.registry))
@@ -76,10 +78,17 @@ def _answered(
     if not prepared.settlements:  # all of it was stored before, under the same tokens
         return (yield from _repeated(call, saver, loaded))
     writes = _patched(call, head, thread, command)
+    if writes.outcomes and thread.status == "running" and not owner.is_dead(thread):
+        raise ThreadBusyError(
+            f"Thread {key.thread_id!r} of graph {key.graph!r} is running, and a Command that changes its state has to wait "
+            f"for its rest; send the answer alone, it is taken at once",
+            thread_id=key.thread_id,
+            status="running",
+        )
     settled = {s.id: s for s in prepared.settlements}
     # Whoever claims acts on all answers that are there, so none of the others can be replaced any more.
     writes.final = [q.id for q in loaded.questions if q.replaceable and q.id not in settled]
-    change = Settle(key, prepared.settlements, call.claim(), head.id if writes.outcomes else None, writes)
+    change = Settle(key, prepared.settlements, call.claim(), head.id if writes.outcomes else None, writes, thread.fence)
     row = yield Store(answers.settle, (saver, change))
     if row.owner != call.owner:
         return (yield from _taken_or_awaited(call, saver, row))

@@ -84,7 +84,7 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"
-    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, is_node))
+    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, is_node or bool(run.patched)))
 
 
 def go_live(session: Session, parts: Any, subgraphs: bool) -> None:

@@ -62,11 +62,11 @@ def _open(call: Invocation, saver: BaseCheckpointSaver) -> Opening:
     return (yield from continued(call, saver, loaded))
 
 
-def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...], is_node: bool) -> Opening:
+def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...], input_may_vary: bool) -> Opening:
     """Open a graph that runs inside a task: at its input, or where an earlier attempt of the task left it.
 
-    The input of a graph that is the node itself comes from the state. That may have been changed from outside while the
-    graph waited (`Command(resume=..., update=...)`), which is no fault of the program: the graph goes on where it was.
+    Its input may have been changed from outside while it waited (`Command(resume=..., update=...)`), which is no fault of
+    the program: then it goes on where it was.
     """
     saver, key = segment.saver, segment.key
     loaded: Loaded = yield Store(saver.load, (key, ns))
@@ -77,7 +77,7 @@ def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...
         run = started.run(call, segment)
     else:
         head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
-        digest = None if is_node or call.input is None else canonical.args_digest((call.input,), {})
+        digest = None if input_may_vary or call.input is None else canonical.args_digest((call.input,), {})
         if digest is not None and head.input_digest != digest:
             raise ReplayMismatch(
                 f"Graph {call.spec.name!r}, called in node {path[-1]!r}, was called with another input before the node ran "

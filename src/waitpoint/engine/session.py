@@ -29,7 +29,7 @@ class Parent:
     ns: str
     path: tuple[str, ...]
     journal: Journal
-    is_node: bool = False  # the graph is the node itself, rather than called by its function
+    input_may_vary: bool = False  # the graph is the node itself, or a command changed the state while it waited
 
 
 @dataclass(slots=True, eq=False)
@@ -85,8 +85,7 @@ class Session:
         """Tell what `invoke` returns: the output, with the open questions if the run waits."""
         run = self.run
         assert run is not None
-        shown = run.shown(run.visible())
-        interrupts = run.interrupts()
+        shown, interrupts = run.output(), run.interrupts()
         if not interrupts:
             return shown
         return {**(shown if isinstance(shown, dict) else {}), INTERRUPT: list(interrupts)}
@@ -103,7 +102,7 @@ class Session:
             return (yield from opening.open_run(self.call))
         if parent.segment is None:
             return (yield from opening.open_run(self.call))
-        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path, parent.is_node))
+        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path, parent.input_may_vary))
 
     def _show_rest(self, run: Run) -> Steps:
         interrupts = run.interrupts()

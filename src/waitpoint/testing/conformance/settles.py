@@ -196,12 +196,19 @@ class SettleConformance:
             withdrawn=[("q1", "just answered"), ("q2", "no longer needed")],
             events=[EventRow("answered", 6.0, "q1")],
         )
-        assert answer(saver, "q1", writes=writes).answer_seq == 1
+        assert answer(saver, "q1", writes=writes, believed_fence=1).answer_seq == 1
         loaded = saver.load(KEY)
         assert loaded.outcomes == [outcome("patch", status="patch")]
         assert [(row.status, row.settled_at) for row in loaded.questions] == [("answered", 6.0), ("withdrawn", 6.0)]
         assert saver.events(KEY) == [EventRow("answered", 6.0, "q1", seq=1)]
         assert saver.items(KEY, [(0, 1)]) == {0: b"item"}
+
+    def test_outcomes_are_refused_on_a_thread_that_a_run_has_taken(self, saver: BaseCheckpointSaver) -> None:
+        begin(saver, questions=[question()])
+        before = everything(saver)
+        with refused(ThreadChanged):
+            answer(saver, "q1", writes=Writes(outcomes=[outcome("patch", status="patch")]), believed_fence=0)
+        assert everything(saver) == before
 
     def test_a_refused_row_takes_the_answer_back(self, saver: BaseCheckpointSaver) -> None:
         begin(saver, questions=[question()], items=[item(0)])

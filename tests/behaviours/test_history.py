@@ -12,9 +12,9 @@ import pytest
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, builder, chain, parallel, the_id, thread
 from waitpoint import clock
-from waitpoint.errors import NotFoundError, UnknownInterruptError, WaitpointError
+from waitpoint.errors import AmbiguousInterruptError, NotFoundError, UnknownInterruptError, WaitpointError
 from waitpoint.graph import START, StateGraph
-from waitpoint.types import Command, Send, interrupt
+from waitpoint.types import Answer, Command, Send, interrupt
 
 
 def a(state: State) -> State:
@@ -382,3 +382,93 @@ def test_new_input_at_an_old_checkpoint_starts_from_there(saver: Any, call: Call
     call(graph, {"log": ["two"]}, config)
     assert call(graph, {"log": ["three"]}, end_of_first)["log"] == ["one", "a", "three", "a"]
     assert graph.get_state(config).values["log"] == ["one", "a", "three", "a"]
+
+
+# --- going back: commands ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "resume"),
+    [("a", "bare"), ("ask", {"0" * 32: 1}), ("ask", object()), ("b", "bare")],
+    ids=["before the question", "no such id", "cannot be stored", "after the question"],
+)
+def test_an_answer_that_an_old_checkpoint_cannot_take_is_refused_and_nothing_runs(
+    saver: Any, call: Call, where: str, resume: Any
+) -> None:
+    """Guarantee answers-atomic: a refused answer changes nothing, so the head is not moved and no node runs again"""
+    graph, config = chain(saver, a, ask, b), thread()
+    call(graph, {"log": []}, config)
+    call(graph, Command(resume="yes"), config)
+    before = history(graph, config)
+    old = next_of(before, where)
+    with pytest.raises((UnknownInterruptError, TypeError)):
+        call(graph, Command(resume=resume), old.config)
+    assert history(graph, config) == before
+
+
+def test_a_bare_answer_at_an_old_checkpoint_of_several_tasks_is_refused_and_nothing_runs(
+    saver: Any, call: Call
+) -> None:
+    graph, config = parallel(saver, ask_first, ask_second), thread()
+    questions = asked(call(graph, {"log": []}, config))
+    call(graph, Command(resume={q.id: 1 for q in questions}), config)
+    before = history(graph, config)
+    old = next(s for s in before if len(s.next) == 2)
+    with pytest.raises(AmbiguousInterruptError):
+        call(graph, Command(resume=2), old.config)
+    assert history(graph, config) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "log"),
+    [
+        (Command(update={"log": ["new"]}), ["a", "new", "b"]),
+        (Command(goto="c"), ["a", "b", "c"]),
+        (Command(update={"log": ["new"] * 300}, goto=Send("c", {})), ["a", *["new"] * 300, "b", "c"]),
+    ],
+    ids=["update", "goto", "both"],
+)
+def test_a_command_at_an_old_checkpoint_is_laid_over_the_fork(
+    saver: Any, call: Call, command: Any, log: list[str]
+) -> None:
+    """B69, B86"""
+    graph: Any = builder(a, b).add_node("c", lambda state: {"log": ["c"]})
+    graph, config = graph.compile(checkpointer=saver), thread()
+    call(graph, {"log": []}, config)
+    old = next_of(history(graph, config), "b")
+    assert call(graph, command, old.config)["log"] == log
+    assert history(graph, config)[1].metadata["source"] == "fork"
+
+
+def test_an_update_comes_with_an_answer_at_an_old_checkpoint_too(saver: Any, call: Call) -> None:
+    graph, config = chain(saver, ask, b), thread()
+    call(graph, {"log": []}, config)
+    call(graph, Command(resume="old"), config)
+    old = next_of(history(graph, config), "ask")
+    assert call(graph, Command(resume="new", update={"log": ["more"]}), old.config)["log"] == ["more", "new", "b"]
+
+
+def test_a_resume_at_an_old_breakpoint_runs_again_from_it(saver: Any, call: Call) -> None:
+    """B69: at a static breakpoint the value is dropped"""
+    graph, config = chain(saver, a, b, interrupt_before=["b"]), thread()
+    call(graph, {"log": []}, config)
+    call(graph, None, config)
+    old = next_of(history(graph, config), "a")
+    assert call(graph, Command(resume=True), old.config)["log"] == ["a"]
+    assert graph.get_state(config).next == ("b",)
+
+
+@pytest.mark.parametrize("by_id", [False, True], ids=["bare", "by id"])
+def test_an_answer_repeated_under_its_token_with_the_config_of_its_pause_does_nothing(
+    saver: Any, call: Call, by_id: bool
+) -> None:
+    """A delivery that is tried again names the checkpoint that it saw, which is an old one by then."""
+    graph, config = chain(saver, ask, b), thread()
+    question = the_id(call(graph, {"log": []}, config))
+    pause = graph.get_state(config).config
+    answer = Answer("yes", token="t")
+    given = Command(resume={question: answer} if by_id else answer)
+    done = call(graph, given, pause)
+    before = history(graph, config)
+    assert call(graph, given, pause) == done
+    assert history(graph, config) == before

@@ -97,6 +97,25 @@ def _prepare_map(
     return Prepared([_settlement(by_id[k], v, registry) for k, v in answers.items()])
 
 
+def check_old(resume: Any, rows: Sequence[QuestionRow], saver: BaseCheckpointSaver, key: ThreadKey,
+              registry: Registry | None) -> Prepared:  # fmt: skip
+    """Check a resume value against the questions of an old checkpoint, before that is run again to ask them anew.
+
+    A bare value is for the one that is asked first; of several tasks it is refused. Raises what `prepare` raises.
+    """
+    by_id = {row.id: row for row in rows}
+    if is_map(resume) and all(_is_repetition(by_id.get(k), v, registry) for k, v in resume.items()):
+        return Prepared([], repeated=True)
+    if not rows and not is_map(resume) and not is_repeated(resume, saver, key, registry):
+        raise UnknownInterruptError(
+            f"Nothing was asked at that checkpoint of thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to "
+            f"answer and nothing was run; run again from it by invoke(None, config)",
+            reason="not_pending",
+        )
+    first = {row.task_id: row for row in sorted(rows, key=lambda row: -row.seq)}
+    return prepare(resume, rows if is_map(resume) else list(first.values()), saver, key, registry)
+
+
 def is_repeated(resume: Any, saver: BaseCheckpointSaver, key: ThreadKey, registry: Registry | None) -> bool:
     """Whether a bare answer was given to this thread before, under its token; so it is not one to what is open now.
 

@@ -48,7 +48,9 @@ def commanded(
         # Refused before anything runs again; what passes is checked once more against what the fork asks.
         answers_it = command.has_resume and (base.questions or not any(call.breakpoints))
         if answers_it:
-            yield Store(answers.check_old, (command.resume, base.questions, saver, thread_key(call), call.registry))
+            given = (command.resume, base.questions, saver, thread_key(call), call.registry)
+            if not (yield Store(answers.check_old, given)).settlements:
+                return (yield from _repeated(call, saver, loaded))
         opened = yield from forked(call, saver, loaded, base, lambda head: _patched(call, head, thread, command).outcomes)
         if answers_it:
             opened.answer_later = (command.resume, base.questions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from waitpoint import clock, ids
@@ -27,8 +28,14 @@ from waitpoint.errors import (
 from waitpoint.records import START
 
 
-def forked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded) -> Opening:
-    """Run again from an old checkpoint: a new one beside its first continuation, whose tasks ask anew."""
+def forked(
+    call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded,
+    patch: Callable[[Head], Sequence[OutcomeRow]] = lambda _: (),
+) -> Opening:  # fmt: skip
+    """Run again from an old checkpoint: a new one beside its first continuation, whose tasks ask anew.
+
+    `patch` makes the rows of a command's update, which is laid over the new checkpoint.
+    """
     thread, key = loaded.thread, thread_key(call)
     assert thread is not None
     assert base.checkpoint is not None
@@ -44,7 +51,7 @@ def forked(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: L
                    created_at=clock.now(), metadata=call.metadata, passed=(), moved_at=0)  # fmt: skip
     closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
     row = heads.to_row(head, writer)
-    outcome_rows = yield Store(_entry_again, (call, saver, base, head, writer))
+    outcome_rows = [*(yield Store(_entry_again, (call, saver, base, head, writer))), *patch(head)]
     writes = Writes(checkpoints=[row], items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*withdrawals(closed), event("forked", head.id, base=old.id)]

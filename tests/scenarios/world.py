@@ -81,8 +81,9 @@ def events(saver: BaseCheckpointSaver, config: dict[str, Any], graph: str = "Lan
 def start(program: str, *args: Any, **options: Any) -> subprocess.Popen[str]:
     """Start one of the programs in a process of its own."""
     command = [sys.executable, str(PROGRAMS / program), *map(str, args)]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes, **options)
+    return subprocess.Popen(command, text=True, env={**os.environ, "PYTHONPATH": path}, **pipes, **options)
 
 
 def told(process: subprocess.Popen[str]) -> Any:

@@ -127,6 +127,8 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
     task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries
     if task.state == "done":
+        if task.children and run.segment is not None:
+            run.segment.forget(run.child_ns(task))
         fused = last and all(t.state == "done" for t in run.tasks)
         if run.segment is not None and not fused:
             writes = Writes()
@@ -229,6 +231,8 @@ def _advance(run: Run) -> Deciding:
     """Make the next checkpoint from the results; True if the run rests there."""
     spec, head = run.spec, run.head
     results = [t.result for t in run.tasks if t.result is not None]
+    row: CheckpointRow | None = None
+    mark = run.writer.mark()
     try:
         values, written = apply_writes(spec, run.values, results)
         deferred = bool(run.tasks) and not (head.control.due or head.control.sends)
@@ -251,8 +255,6 @@ def _advance(run: Run) -> Deciding:
     run.tasks = _tasks(run)
     over = new.step >= run.step_limit
     stops = run.breakpoints.after(names) or run.breakpoints.before(run.tasks)
-    row: CheckpointRow | None = None
-    mark = run.writer.mark()
     rests = not run.tasks or stops or over
     run.end = "breakpoint" if stops else "finished"
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
@@ -278,8 +280,6 @@ def _save_step(run: Run, row: CheckpointRow | None, writes: Writes, *, rests: bo
         yield from _rest(run, "idle", writes, row)
         return
     yield Store(segment.save_step, (row, run.writer.taken(), writes))
-    if rests and run.end == "finished":
-        segment.finish_child(run.head.ns)
     run.writer.forget()
 
 

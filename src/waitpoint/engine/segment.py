@@ -100,10 +100,11 @@ class Segment:
                 self.keep(row, items)
                 items = ()
 
-    def finish_child(self, ns: str) -> None:
-        """With durability "exit" a finished subgraph leaves no checkpoints behind."""
+    def forget(self, prefix: str) -> None:
+        """With durability "exit" the graphs in a finished task leave no checkpoints behind; in a paused one they do."""
         with self._lock:
-            self._unsaved.pop(ns, None)
+            for ns in [ns for ns in self._unsaved if within(ns, prefix)]:
+                del self._unsaved[ns]
 
     def during(self, attempt: Journal, call: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Make a store call of a graph that was called in an attempt, unless that attempt has ended."""

@@ -59,8 +59,7 @@ def _supersteps(run: Run) -> Steps:
 
 def _greeting(run: Run) -> Steps:
     """Tell what a consumer sees first: the values at the start, and what finished in an earlier run."""
-    starting = bool(run.tasks) and run.tasks[0].name == START
-    if "values" in run.modes and not starting and (run.resumed or any(k in run.values for k in run.spec.output_keys)):
+    if "values" in run.modes and run.shows_start:
         yield Emit(run.shown_ns, "values", run.shown(run.values))
     for task in run.tasks:
         if task.cached:
@@ -258,7 +257,7 @@ def _advance(run: Run) -> Deciding:
     rests = not run.tasks or stops or over
     run.end = "breakpoint" if stops else "finished"
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
-    if "values" in run.modes and not written.isdisjoint(spec.output_keys):
+    if "values" in run.modes and not written.isdisjoint(spec.shown_keys):
         yield Emit(run.shown_ns, "values", run.shown(values))
     if over:
         yield from _over_limit(run)
@@ -434,7 +433,7 @@ def _drain(run: Run, reason: str) -> Steps:
 
 def _started(run: Run, task: Task) -> dict[str, Any]:
     given = task.due.send.arg if task.due.send is not None else run.shown(run.values)
-    return {"id": task.id, "name": task.name, "input": given, "triggers": list(task.due.triggers)}
+    return {"id": task.id, "name": task.name, "input": given, "triggers": task.due.triggers}
 
 
 def _ended(run: Run, task: Task) -> dict[str, Any]:
@@ -443,5 +442,5 @@ def _ended(run: Run, task: Task) -> dict[str, Any]:
         "name": task.name,
         "error": None if task.error is None else repr(task.error),
         "result": outcomes.shown(run.spec, task.result) or {},
-        "interrupts": list(task.interrupts),
+        "interrupts": [{"value": i.value, "id": i.id, "response_schema": i.response_schema} for i in task.interrupts],
     }

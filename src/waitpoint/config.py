@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -26,13 +26,33 @@ class RunnableConfig(TypedDict, total=False):
     configurable: dict[str, Any]
 
 
+def checked_config(config: Any) -> Mapping[str, Any]:
+    """Return a config whose parts are what they have to be; None is an empty one. Raises `ConfigError`."""
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise ConfigError(
+            f'`config` is a {type(config).__name__}; give a dict like {{"configurable": {{"thread_id": "..."}}}}'
+        )
+    for name in ("configurable", "metadata"):
+        if not isinstance(config.get(name) or {}, Mapping):
+            raise ConfigError(f"`{name}` of the config is a {type(config[name]).__name__}; give a dict")
+    if isinstance(config.get("tags"), str) or not isinstance(config.get("tags") or [], Iterable):
+        raise ConfigError(f"`tags` of the config is a {type(config['tags']).__name__}; give a list of texts")
+    for name in ("checkpoint_id", "checkpoint_ns"):
+        value = (config.get("configurable") or {}).get(name)
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"`{name}` is a {type(value).__name__}; give the text that a snapshot's config has")
+    return config
+
+
 def merged(*configs: Mapping[str, Any] | None) -> dict[str, Any]:
     """Merge configs, later ones winning; `configurable` and `metadata` merge by key, tags are joined."""
     out: dict[str, Any] = {}
     for config in configs:
         if not config:
             continue
-        for key, value in config.items():
+        for key, value in checked_config(config).items():
             if value is None:
                 continue
             if key in ("configurable", "metadata"):

@@ -17,6 +17,7 @@ from tests.behaviours.graphs import State, asked, builder, chain, ids, parallel,
 from waitpoint.checkpoint.base import Move
 from waitpoint.engine.answers import answer as record_answer
 from waitpoint.errors import (
+    ConfigError,
     ConflictError,
     EmptyInputError,
     NodeFailedError,
@@ -427,3 +428,32 @@ def test_a_subgraph_node_that_invokes_the_outer_thread_gets_an_error(saver: Any,
     outer, config = graph.compile(checkpointer=saver), thread()
     with pytest.raises(UsageError, match="own thread"):
         call(outer, {"log": []}, config)
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (5, "config"),
+        ("1", "config"),
+        ({"configurable": 5}, "configurable"),
+        ({"configurable": {"thread_id": "1", "checkpoint_id": 5}}, "checkpoint_id"),
+        ({"configurable": {"thread_id": "1", "checkpoint_ns": 5}}, "checkpoint_ns"),
+        ({"metadata": 5, "configurable": {"thread_id": "1"}}, "metadata"),
+        ({"tags": "one", "configurable": {"thread_id": "1"}}, "tags"),
+        (None, "thread_id"),
+    ],
+    ids=str,
+)
+def test_a_config_that_is_not_what_it_has_to_be_is_refused_in_a_sentence(
+    saver: Any, call: Call, config: Any, name: str
+) -> None:
+    graph = chain(saver, lambda state: {"log": ["ran"]})
+    uses: list[Callable[[], Any]] = [
+        lambda: call(graph, {"log": []}, config),
+        lambda: graph.get_state(config),
+        lambda: list(graph.get_state_history(config)),
+        lambda: graph.update_state(config, {"log": []}),
+    ]
+    for use in uses:
+        with pytest.raises(ConfigError, match=f"`{name}`"):
+            use()

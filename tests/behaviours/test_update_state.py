@@ -445,3 +445,15 @@ def test_a_graph_with_an_update_of_its_start_runs_its_entry_routers(saver: Any, 
     bulk(graph, config, [[StateUpdate({"value": "b"}, "__start__")]])
     assert graph.get_state(config).next == ("b",)
     assert call(graph, None, config)["log"] == ["b"]
+
+
+@pytest.mark.parametrize("supersteps", [5, [5], [[5]], [StateUpdate({"log": []}, "a")], [[()]]], ids=str)
+def test_supersteps_that_are_no_lists_of_updates_are_refused_in_a_sentence(saver: Any, supersteps: Any) -> None:
+    with pytest.raises(InvalidUpdateError, match="list of lists of StateUpdate"):
+        chain(saver, a).bulk_update_state(thread(), supersteps)
+
+
+def test_a_plain_tuple_is_an_update_too(saver: Any) -> None:
+    graph, config = chain(saver, a, b), thread()
+    graph.bulk_update_state(config, [[({"log": ["as a"]}, "a")]])
+    assert graph.get_state(config).next == ("b",)

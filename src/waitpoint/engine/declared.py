@@ -9,7 +9,7 @@ from typing import Any, Self
 from waitpoint import runtime as runtimes
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
 from waitpoint.codec import Registry
-from waitpoint.config import text_id
+from waitpoint.config import checked_config, text_id
 from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.breakpoints import checked
 from waitpoint.errors import ConfigError, UsageError
@@ -58,7 +58,7 @@ class Declared:
 
     def key_of(self, config: Mapping[str, Any]) -> ThreadKey:
         """Return the thread of this graph that a config names. Raises `ConfigError` where it names none."""
-        thread_id = text_id(config.get("configurable", {}).get("thread_id"), "thread_id")
+        thread_id = text_id((checked_config(config).get("configurable") or {}).get("thread_id"), "thread_id")
         if thread_id is None:
             raise ConfigError(
                 f"Graph {self.name!r} has a checkpointer, so each run needs a `thread_id`; pass "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from waitpoint import runtime as runtimes
+from waitpoint.config import checked_config
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.invocation import Invocation
@@ -27,7 +28,7 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
     if own is False:
         return False
     journal = runtimes.attempt.get()
-    given = (config or {}).get("configurable", {}).get("thread_id")
+    given = (checked_config(config).get("configurable") or {}).get("thread_id")
     here = journal.task.key.thread_id
     segment: Segment | None = journal.recorder
     if given is not None and str(given) != here:

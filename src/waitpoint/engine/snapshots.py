@@ -7,7 +7,7 @@ from typing import Any
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
-from waitpoint.config import check_count
+from waitpoint.config import check_count, checked_config
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader
@@ -66,7 +66,7 @@ def history(
 
 def place(config: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the namespace and checkpoint id that a config names."""
-    configurable = config.get("configurable", {})
+    configurable = checked_config(config).get("configurable") or {}
     return configurable.get("checkpoint_ns") or "", configurable.get("checkpoint_id")
 
 

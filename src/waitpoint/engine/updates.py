@@ -40,6 +40,7 @@ def update(
     graph: Declared, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]], *, bulk: bool = False
 ) -> dict[str, Any]:
     """Write supersteps of updates after the thread's newest checkpoint, or after the one that the config names."""
+    supersteps = _listed(supersteps)
     if not supersteps:
         raise ConfigError("No supersteps provided: give at least one list of updates")
     if any(not step for step in supersteps):
@@ -55,6 +56,17 @@ def update(
             return _Update(graph, saver, key, checkpoint_id).apply(supersteps)
         except ThreadChanged:
             continue  # someone was first: look again and write after what they left
+
+
+def _listed(supersteps: Any) -> list[list[StateUpdate]]:
+    """Return supersteps as lists of updates; a plain tuple of values, node and task is one too."""
+    if isinstance(supersteps, list | tuple) and all(type(step) in (list, tuple) for step in supersteps):
+        given = [[StateUpdate(*u) if type(u) is tuple and 0 < len(u) < 4 else u for u in s] for s in supersteps]
+        if all(isinstance(u, StateUpdate) for step in given for u in step):
+            return given
+    raise InvalidUpdateError(
+        "Supersteps of updates are a list of lists of StateUpdate(values, as_node); give such a list"
+    )
 
 
 def _check_step(step: Sequence[StateUpdate], *, bulk: bool) -> None:

@@ -6,7 +6,7 @@ import operator
 import random
 from typing import Annotated, Any, TypedDict
 
-from tests.differential.play import CONFIG, Library, told, told_state
+from tests.differential.play import CONFIG, Library, told, told_parts, told_state
 
 
 def later(left: str, right: str) -> str:
@@ -133,23 +133,39 @@ class Player:
         self.random = random.Random(seed + 1)
         self.story: list[Any] = []
 
-    def play(self, calls: int = 8) -> list[Any]:
-        """Make the calls; return what each came to, then the history."""
+    def play(self, calls: int = 8, *, streams: bool = False) -> list[Any]:
+        """Make the calls; return what each came to (its result, or the parts of its stream), then the history."""
         for _ in range(calls):
             if len(self.graph.get_state(CONFIG).values.get("log", ())) > 60:
                 break  # a subgraph in a loop doubles it
             config, given = self.next_call()
-            try:
-                found = told(self.graph.invoke(given, {**config, "recursion_limit": 9}))
-                if "__interrupt__" in found:
-                    found["__interrupt__"].sort(key=repr)
-                self.story.append(found)
-            except Exception as error:
-                self.story.append(type(error).__name__)
+            config = {**config, "recursion_limit": 9}
+            self.story.append(self.parts(given, config) if streams else self.result(given, config))
             self.story.append(self.seen(self.graph.get_state(CONFIG)))
         if self.goes_on:  # in a history LangGraph lists a join too early
             self.story += [self.seen(s, in_history=True) for s in self.graph.get_state_history(CONFIG)]
         return self.story
+
+    def result(self, given: Any, config: Any) -> Any:
+        """Return what a call returns or raises."""
+        try:
+            found = told(self.graph.invoke(given, config))
+        except Exception as error:
+            return type(error).__name__
+        if "__interrupt__" in found:
+            found["__interrupt__"].sort(key=repr)
+        return found
+
+    def parts(self, given: Any, config: Any) -> Any:
+        """Return the parts of a call's stream, and the error at its end."""
+        found: list[Any] = []
+        error = None
+        try:
+            for part in self.graph.stream(given, config, stream_mode=["values", "updates"]):
+                found.append(part)  # noqa: PERF402 - what came before an error counts
+        except Exception as raised:
+            error = type(raised).__name__
+        return told_parts(found, parallel=True), error
 
     def next_call(self) -> tuple[Any, Any]:
         """Return config and input of the next call."""

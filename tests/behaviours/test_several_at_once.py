@@ -338,6 +338,7 @@ def test_a_question_that_a_called_graph_has_stored_is_shown_though_the_body_did_
 
         async def node(state: State) -> State:
             called = asyncio.ensure_future(child.ainvoke({"log": []}))
+            called.add_done_callback(lambda done: done.cancelled() or done.exception())
             if not stored.is_set():
                 saver.commit = commit
                 await stored.wait()

@@ -11,9 +11,16 @@ import pytest
 
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, builder, chain, parallel, the_id, thread
-from waitpoint.errors import GraphBubbleUp, GraphInterrupt, NodeError, SwallowedInterruptError, WaitpointError
+from waitpoint.errors import (
+    GraphBubbleUp,
+    GraphInterrupt,
+    NodeError,
+    SwallowedInterruptError,
+    UsageError,
+    WaitpointError,
+)
 from waitpoint.graph import END, START, StateGraph
-from waitpoint.types import Command, RetryPolicy, interrupt, step
+from waitpoint.types import Command, Interrupt, RetryPolicy, interrupt, step
 
 
 def ask() -> Any:
@@ -205,6 +212,41 @@ def test_raising_the_caught_pause_later_is_fine(saver: Any) -> None:
     graph, config = chain(saver, node), thread()
     graph.invoke({"log": []}, config)
     assert graph.invoke(Command(resume="ana"), config) == {"log": ["ana"]}
+
+
+@pytest.mark.parametrize(
+    "made", [GraphInterrupt(), GraphInterrupt([Interrupt("by hand?", "0" * 32)])], ids=["empty", "full"]
+)
+def test_a_pause_that_was_made_by_hand_is_no_pause(saver: Any, call: Call, made: GraphInterrupt) -> None:
+    """Section 5: nobody could answer it, so it must not look like a question"""
+
+    def node(state: State) -> State:
+        raise made
+
+    graph, config = chain(saver, node), thread()
+    with pytest.raises(UsageError, match=r"'node'.*interrupt\(\)"):
+        call(graph, {"log": []}, config)
+    assert [t.status for t in saver.threads()] == ["failed"]
+    assert graph.get_state(config).interrupts == ()
+
+
+def test_a_pause_that_was_kept_from_an_earlier_attempt_is_no_pause(saver: Any, call: Call) -> None:
+    """Section 5"""
+    kept: list[GraphInterrupt] = []
+
+    def node(state: State) -> State:
+        if kept:
+            raise kept[0]
+        try:
+            return {"log": [ask()]}
+        except GraphInterrupt as pause:
+            kept.append(pause)
+            raise
+
+    graph, config = chain(saver, node), thread()
+    call(graph, {"log": []}, config)
+    with pytest.raises(UsageError, match="earlier attempt"):
+        call(graph, Command(resume="ana"), config)
 
 
 def test_a_caught_question_followed_by_another_is_swallowed_or_shown_but_never_lost(saver: Any) -> None:

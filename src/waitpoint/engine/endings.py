@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from waitpoint import codec
-from waitpoint.errors import GraphInterrupt, ReplayMismatch, SwallowedInterruptError
+from waitpoint.errors import GraphInterrupt, ReplayMismatch, SwallowedInterruptError, UsageError
 from waitpoint.interrupts import site
 from waitpoint.interrupts.journal import Conclusion, Journal
 from waitpoint.records import Interrupt
@@ -45,6 +45,14 @@ def beside_pauses(journal: Journal, error: BaseException | None) -> BaseExceptio
     )
     swallowed.__cause__ = error
     return swallowed
+
+
+def foreign(journal: Journal) -> UsageError:
+    """Return the failure of a body that raised a pause which nothing in this attempt had asked for."""
+    return UsageError(
+        f"Node {journal.task.node!r} raised a GraphInterrupt of its own making, or one kept from an earlier attempt, and "
+        f"nobody could answer it; call interrupt() to ask"
+    )
 
 
 def drifted(journal: Journal, conclusion: Conclusion) -> ReplayMismatch:

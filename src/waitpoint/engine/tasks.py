@@ -25,8 +25,8 @@ from waitpoint.engine.scope import TaskScope
 from waitpoint.errors import (
     GraphBubbleUp,
     InvalidUpdateError,
-    NodeTimeoutError,
     NodeError,
+    NodeTimeoutError,
     ParentCommand,
     ReplayMismatch,
     UnknownTagError,
@@ -347,6 +347,8 @@ def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: Ba
         error, paused, result = journal.refusal, None, None
     elif journal.pauses and paused is None:
         error, result = endings.beside_pauses(journal, error), None
+    elif paused is not None and not journal.pauses:
+        error, paused = endings.foreign(journal), None
     elif paused is not None:
         paused = tuple({i.id: i for i in (*journal.waiting, *paused)}.values())
     conclusion = journal.conclude(scope.answers_read_before, ended=result is not None or paused is not None)

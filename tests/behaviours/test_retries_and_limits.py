@@ -11,6 +11,7 @@ import pytest
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.flaky import Flaky
 from tests.behaviours.graphs import State, asked, chain, ids, parallel, thread
+from waitpoint.engine import tasks
 from waitpoint.errors import GraphRecursionError, NodeError
 from waitpoint.graph import START, StateGraph
 from waitpoint.runtime import Runtime
@@ -90,6 +91,34 @@ def test_the_first_of_several_policies_that_fits_is_used(saver: Any, call: Call)
     with pytest.raises(KeyError):
         call(retrying(saver, nodes.flaky, policies), {"log": []}, thread())
     assert len(nodes.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "waits"),
+    [
+        ({"initial_interval": 0.01}, [0.01, 0.02, 0.04]),
+        ({"initial_interval": 1.0, "backoff_factor": 3.0}, [1.0, 3.0, 9.0]),
+        ({"initial_interval": 1.0, "backoff_factor": 10.0, "max_interval": 20.0}, [1.0, 10.0, 20.0]),
+        ({"initial_interval": 0.5, "backoff_factor": 1.0}, [0.5, 0.5, 0.5]),
+    ],
+)
+@pytest.mark.parametrize("jitter", [False, True])
+def test_the_waits_between_tries_grow(
+    saver: Any, call: Call, monkeypatch: pytest.MonkeyPatch, policy: Any, waits: list[float], jitter: bool
+) -> None:
+    """B221: with jitter up to a second more each"""
+    slept: list[float] = []
+
+    async def awaited(self: Any) -> None:
+        slept.append(self.seconds)
+
+    monkeypatch.setattr(tasks._Sleep, "blocking", lambda self: slept.append(self.seconds))
+    monkeypatch.setattr(tasks._Sleep, "awaiting", awaited)
+    nodes = Flaky(failures=3, error=ConnectionError("down"))
+    nodes.sibling_done.set()
+    graph = retrying(saver, nodes.flaky, RetryPolicy(max_attempts=4, jitter=jitter, **policy))
+    assert call(graph, {"log": []}, thread())["log"] == ["flaky"]
+    assert all(0 <= more - least <= (1 if jitter else 0) for more, least in zip(slept, waits, strict=True))
 
 
 def test_attempts_are_counted_from_one_and_the_first_time_stays(saver: Any, call: Call) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import threading
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
+from pydantic import BaseModel
 
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, builder, chain, ids, parallel, thread
-from waitpoint.config import get_stream_writer
 from waitpoint.errors import ConfigError
 from waitpoint.graph import START, StateGraph
-from waitpoint.runtime import Runtime
-from waitpoint.types import Command, Interrupt, Send, StreamWriter, interrupt
+from waitpoint.types import Command, Interrupt, Send, interrupt
 
 
 def a(state: State) -> State:
@@ -272,133 +272,6 @@ def test_a_thread_that_only_waits_shows_its_questions_again(saver: Any, streamed
     assert streamed(graph, None, config) == [first]
 
 
-# --- custom -----------------------------------------------------------------------------------------------------------
-
-
-def by_parameter(state: State, writer: StreamWriter) -> State:
-    writer("one")
-    return {"log": ["done"]}
-
-
-def by_function(state: State) -> State:
-    get_stream_writer()("one")
-    return {"log": ["done"]}
-
-
-def by_runtime(state: State, runtime: Runtime[Any]) -> State:
-    runtime.stream_writer("one")
-    return {"log": ["done"]}
-
-
-@pytest.mark.parametrize("node", [by_parameter, by_function, by_runtime])
-def test_a_node_writes_to_mode_custom(saver: Any, streamed: Call, node: Any) -> None:
-    """B172"""
-    graph = chain(saver, node)
-    assert streamed(graph, {"log": []}, thread(), stream_mode="custom") == ["one"]
-    assert streamed(graph, {"log": []}, thread(), stream_mode=["custom", "updates"]) == [
-        ("custom", "one"),
-        ("updates", {node.__name__: {"log": ["done"]}}),
-    ]
-
-
-@pytest.mark.parametrize("node", [by_parameter, by_function, by_runtime])
-def test_writing_does_nothing_when_nobody_listens(saver: Any, call: Call, streamed: Call, node: Any) -> None:
-    """B172"""
-    graph = chain(saver, node)
-    assert call(graph, {"log": []}, thread()) == {"log": ["done"]}
-    assert streamed(graph, {"log": []}, thread(), stream_mode="values")[-1] == {"log": ["done"]}
-
-
-def test_custom_parts_are_shown_as_they_are_written(saver: Any) -> None:
-    """B172, B179: the node goes on only after its part was seen"""
-    seen = threading.Event()
-
-    def node(state: State, writer: StreamWriter) -> State:
-        writer({"progress": 1})
-        assert seen.wait(10)
-        writer({"progress": 2})
-        return {}
-
-    parts = []
-    for part in chain(saver, node).stream({"log": []}, thread(), stream_mode="custom"):
-        parts.append(part)
-        seen.set()
-    assert parts == [{"progress": 1}, {"progress": 2}]
-
-
-def test_custom_parts_of_a_coroutine_are_shown_as_they_are_written(saver: Any) -> None:
-    """B172, B179"""
-
-    async def main() -> list[Any]:
-        seen = asyncio.Event()
-
-        async def node(state: State, writer: StreamWriter) -> State:
-            writer(1)
-            await seen.wait()
-            get_stream_writer()(2)
-            return {}
-
-        parts = []
-        async for part in chain(saver, node).astream({"log": []}, thread(), stream_mode="custom"):
-            parts.append(part)
-            seen.set()
-        return parts
-
-    assert asyncio.run(main()) == [1, 2]
-
-
-def test_custom_parts_of_subgraphs_are_shown_if_asked_for(saver: Any, streamed: Call) -> None:
-    """B172, B180"""
-    inner = chain(None, by_parameter)
-    graph = outer(saver, node=inner, function=lambda s: {"log": inner.invoke({"log": []})["log"]})
-    assert streamed(graph, {"log": []}, thread(), stream_mode="custom") == []
-    parts = streamed(graph, {"log": []}, thread(), stream_mode="custom", subgraphs=True)
-    assert [(ns[0].split(":")[0], p) for ns, p in parts] == [("node", "one"), ("function", "one")]
-
-
-def test_a_graph_that_a_node_streams_itself_shows_its_parts_to_that_node(saver: Any, streamed: Call) -> None:
-    """B172, close to B188"""
-    inner = chain(None, by_parameter)
-
-    def relays(state: State, writer: StreamWriter) -> State:
-        seen = list(inner.stream({"log": []}, stream_mode="custom"))
-        writer(("relayed", *seen))
-        return {}
-
-    assert streamed(outer(saver, relays=relays), {"log": []}, thread(), stream_mode="custom") == [("relayed", "one")]
-
-
-def test_what_was_written_before_a_question_is_shown_in_each_attempt(saver: Any, streamed: Call) -> None:
-    """B172"""
-
-    def node(state: State, writer: StreamWriter) -> State:
-        writer("asking")
-        return {"log": [interrupt("ok?")]}
-
-    graph, config = chain(saver, node), thread()
-    parts = streamed(graph, {"log": []}, config, stream_mode=["custom", "updates"])
-    assert [m for m, _ in parts] == ["custom", "updates"]
-    assert parts[0] == ("custom", "asking")
-    parts = streamed(graph, Command(resume="yes"), config, stream_mode=["custom", "updates"])
-    assert parts == [("custom", "asking"), ("updates", {"node": {"log": ["yes"]}})]
-
-
-def test_many_parts_of_many_tasks_all_arrive_in_order(saver: Any, streamed: Call) -> None:
-    """B172: more than the queue holds, so producers wait"""
-
-    def chatty(n: int) -> State:
-        writer = get_stream_writer()
-        for i in range(400):
-            writer((n, i))
-        return {}
-
-    graph: Any = StateGraph(State).add_node("chatty", chatty)
-    graph.add_conditional_edges(START, lambda s: [Send("chatty", n) for n in range(3)])
-    parts = streamed(graph.compile(checkpointer=saver), {"log": []}, thread(), stream_mode="custom")
-    for n in range(3):
-        assert [i for m, i in parts if m == n] == list(range(400))
-
-
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
@@ -410,6 +283,26 @@ def test_tasks_show_each_start_and_end(saver: Any, streamed: Call) -> None:
     assert ended == {"id": started["id"], "name": "a", "error": None, "result": {"log": ["a"]}, "interrupts": []}
     assert (asking["name"], asking["id"], paused["id"]) == ("ask", paused["id"], asking["id"])
     assert [Interrupt(**i) for i in paused["interrupts"]] == list(graph.get_state(config).interrupts)
+
+
+def test_tasks_show_the_input_that_each_node_gets(saver: Any, streamed: Call) -> None:
+    """B175"""
+
+    class Model(BaseModel):
+        log: Annotated[list[Any], operator.add] = []
+        value: int = 0
+
+    class Part(TypedDict):
+        value: int
+
+    def whole(state: Model) -> Any:
+        return {"value": 1}
+
+    graph: Any = StateGraph(Model).add_node("whole", whole).add_node("part", lambda s: {}, input_schema=Part)
+    graph.add_node("sent", lambda s: {}).add_edge(START, "whole").add_edge("whole", "part")
+    graph.add_conditional_edges("part", lambda s: [Send("sent", 7)])
+    parts = streamed(graph.compile(checkpointer=saver), {"log": ["in"]}, thread(), stream_mode="tasks")
+    assert [p["input"] for p in parts if "input" in p] == [Model(log=["in"]), {"value": 1}, 7]
 
 
 def test_tasks_show_errors(saver: Any) -> None:

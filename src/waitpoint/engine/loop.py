@@ -22,7 +22,7 @@ from waitpoint.engine.heads import Head, cache, store_values, to_row
 from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import event
-from waitpoint.engine.tasks import Body, Outcome, Task, attempt
+from waitpoint.engine.tasks import Body, Outcome, Task, attempt, read
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
 from waitpoint.records import INTERRUPT, START, Command
 
@@ -432,7 +432,10 @@ def _drain(run: Run, reason: str) -> Steps:
 
 
 def _started(run: Run, task: Task) -> dict[str, Any]:
-    given = task.due.send.arg if task.due.send is not None else run.shown(run.values)
+    try:
+        given = task.due.send.arg if task.due.send is not None else read(task.node.reader, run.values, run.steps_left)
+    except Exception:  # noqa: BLE001 - the node is going to fail on its input by itself
+        given = run.shown(run.values)
     return {"id": task.id, "name": task.name, "input": given, "triggers": task.due.triggers}
 
 
@@ -440,7 +443,7 @@ def _ended(run: Run, task: Task) -> dict[str, Any]:
     return {
         "id": task.id,
         "name": task.name,
-        "error": None if task.error is None else repr(task.error),
+        "error": None if task.error is None or isinstance(task.error, ParentCommand) else repr(task.error),
         "result": outcomes.shown(run.spec, task.result) or {},
         "interrupts": [{"value": i.value, "id": i.id, "response_schema": i.response_schema} for i in task.interrupts],
     }

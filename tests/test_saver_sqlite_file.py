@@ -356,6 +356,27 @@ def test_a_number_of_a_deleted_thread_is_not_taken_for_another_thread(tmp_path: 
         assert two.items(other, [(0, 1)]) == {}
 
 
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["deleted", "replaced"])
+def test_a_durable_change_is_refused_where_the_file_is_gone_and_works_once_it_is_back(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    """Guarantee decision-durable: SQLite would go on writing to a file that nobody can open again."""
+    path, kept = tmp_path / "x.db", tmp_path / "kept.db"
+    with SqliteSaver(path) as saver:
+        begin(saver)
+        path.rename(kept)
+        if is_replaced:
+            shutil.copy(kept, path)
+        with pytest.raises(StoreError, match="was deleted or replaced while it was open - nothing was stored"):
+            saver.delete_thread(KEY.thread_id)
+        with pytest.raises(StoreError, match="was deleted or replaced while it was open"):
+            saver.thread(KEY)
+        kept.rename(path)
+        assert saver.thread(KEY) is not None
+        saver.delete_thread(KEY.thread_id)
+        assert saver.thread(KEY) is None
+
+
 # --- asyncio ----------------------------------------------------------------------------------------------------------
 
 

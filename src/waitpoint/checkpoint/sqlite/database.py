@@ -55,7 +55,8 @@ class Database:
         self.in_memory = path in {"", ":memory:"}
         self.name = ":memory:" if self.in_memory else path
         self._path = self.name if self.in_memory else str(Path(path).absolute())
-        self._writer = Writer(self._connected, self._explained)
+        self._file: tuple[int, int] | None = None  # device and inode of what is open
+        self._writer = Writer(self._connected, self._explained, self._check_file)
         self._readers: list[sqlite3.Cursor] = []
         self._reading = threading.Condition(threading.Lock())  # guards the three around it
         self._readers_out = 0
@@ -118,7 +119,25 @@ class Database:
         except sqlite3.Error as error:
             raise self._explained(error) from error
         self._is_open = True
+        self._file = self._found()
         return connection
+
+    def _check_file(self) -> None:
+        """Refuse to go on where the file is gone or another one is in its place: what is written could not be found."""
+        if self._file != self._found():
+            raise StoreError(
+                f"database '{self.name}' was deleted or replaced while it was open - nothing was stored; put the file back, "
+                f"or open a new saver"
+            )
+
+    def _found(self) -> tuple[int, int] | None:
+        if self.in_memory:
+            return None
+        try:
+            status = Path(self._path).stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -135,6 +154,7 @@ class Database:
             if self._readers:
                 return self._readers.pop()
         try:
+            self._check_file()  # opening it would make an empty one
             connection = self._connect()
             connection.execute("PRAGMA query_only = ON")
             return connection.cursor()

@@ -44,13 +44,16 @@ class Writer:
     """Applies changes in transactions on one connection, which it opens when it needs it.
 
     `explain` turns an error of SQLite into what the caller gets; a new one each time, since several may get it.
+    `check_file` refuses durable changes where the open file is not the one that its path names any more.
     """
 
     def __init__(
-        self, connect: Callable[[], sqlite3.Connection], explain: Callable[[sqlite3.Error], StoreError]
-    ) -> None:
+        self, connect: Callable[[], sqlite3.Connection], explain: Callable[[sqlite3.Error], StoreError],
+        check_file: Callable[[], None],
+    ) -> None:  # fmt: skip
         self._connect = connect
         self._explain = explain
+        self._check_file = check_file
         self._cursor: sqlite3.Cursor | None = None
         self._is_full: bool | None = None  # `synchronous` of the connection: FULL or NORMAL
         self.restart()
@@ -208,6 +211,8 @@ class Writer:
         self.connect()
         cursor = self._cursor
         assert cursor is not None
+        if durable:
+            self._check_file()
         if durable is not self._is_full:
             cursor.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
             self._is_full = durable

@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from pydantic import BaseModel, Field
 
 from tests.differential.play import CONFIG, At, Library, Program, answers
@@ -131,6 +132,31 @@ def reducers_of_all_kinds(lib: Library) -> Program:
         builder.add_node(name, lambda s, name=name: {"seen": {name}, "text": name, "last": name})
         builder.add_edge(lib.START, name)
     return Program(builder, [{"text": "in"}, {"seen": {"x"}}], parallel=True)
+
+
+@program
+def a_conversation(lib: Library) -> Program:
+    def speaks(state: Any) -> Any:
+        return {"messages": [AIMessage(f"reply to {state['messages'][-1].content}", id=f"ai-{len(state['messages'])}")]}
+
+    def edits(state: Any) -> Any:
+        last = state["messages"][-1]
+        told = lib.interrupt(last.content)
+        return {"messages": [AIMessage(told, id=last.id), RemoveMessage(id=state["messages"][0].id)]}
+
+    builder = lib.StateGraph(lib.graph.MessagesState)
+    builder.add_node("speaks", speaks).add_node("edits", edits)
+    builder.add_edge(lib.START, "speaks").add_edge("speaks", "edits")
+    calls = [
+        {"messages": [HumanMessage("hi", id="h1")]},
+        lib.Command(resume="edited"),
+        {"messages": [{"role": "user", "content": "more", "id": "h2"}]},
+        lib.Command(resume="again"),
+        lambda g: At(g.update_state(CONFIG, {"messages": [RemoveMessage(id="__remove_all__")]}, as_node="edits")),
+    ]
+    return Program(
+        builder, calls, differs={"history": "here an input's messages are messages from the first record on"}
+    )
 
 
 # --- commands and subgraphs -------------------------------------------------------------------------------------------

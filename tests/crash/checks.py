@@ -6,9 +6,12 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, PendingFilter, Questi
 
 
 def unread_answers(saver: BaseCheckpointSaver, key: ThreadKey) -> list[str]:
-    """List settled questions of the present step that no attempt has read, although the thread rests."""
+    """List settled questions of the present step that no attempt has read, although the thread rests.
+
+    A failed thread runs whatever is due when it is continued, and so reads what a cancelled sibling had yet to read.
+    """
     thread = saver.thread(key)
-    if thread is None or thread.status in {"ready", "running"}:
+    if thread is None or thread.status in {"ready", "running", "failed"}:
         return []
     return [q.id for q in saver.load(key).questions if q.settle_seq is not None and _is_unread(saver, q)]
 

@@ -43,7 +43,7 @@ def commanded(
     if thread is None or loaded.checkpoint is None:
         if command.has_resume:
             answers.prepare(command.resume, [], saver, thread_key(call), None)
-        return (yield from begun(call, saver, loaded, None, []))
+        return (yield from begun(call, saver, loaded, None, cleared(call, loaded, forking=False)))
     if base is not loaded:
         # Refused before anything runs again; what passes is checked once more against what the fork asks.
         answers_it = command.has_resume and (base.questions or not any(call.breakpoints))
@@ -51,7 +51,9 @@ def commanded(
             given = (command.resume, base.questions, saver, thread_key(call), call.registry)
             if not (yield Store(answers.check_old, given)).settlements:
                 return (yield from _repeated(call, saver, loaded))
-        opened = yield from forked(call, saver, loaded, base, lambda head: _patched(call, head, thread, command).outcomes)
+        opened = yield from forked(
+            call, saver, loaded, base, lambda head: _patched(call, head, thread, command).outcomes
+        )
         if answers_it:
             opened.answer_later = (command.resume, base.questions)
         return opened
@@ -114,9 +116,10 @@ def _settled(question: QuestionRow, settlement: Any, seq: int) -> QuestionRow:
 
 
 def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadRow) -> Opening:
-    """Return the answer is stored, and another run has the thread: take over from a dead one, else await its rest."""
+    """Go on after an answer that is stored while another run has the thread: take over from a dead one, else await it."""
     if not owner.is_dead(row):
         return Opened(wait_for=row)
+    call.input = None  # whoever is faster at taking over acts on the answer, which must not be given twice
     loaded = yield Store(saver.load, (thread_key(call),))
     return (yield from continued(call, saver, loaded))
 
@@ -165,7 +168,7 @@ def _redirected(
     call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: Head, command: Command[Any], *,
     even_empty: bool = False,
 ) -> Opening:  # fmt: skip
-    """Return a command without an answer: lay its update over the checkpoint and go on."""
+    """Lay the update of a command without an answer over the checkpoint, and go on."""
     thread = loaded.thread
     assert thread is not None
     closed = [] if even_empty else cleared(call, loaded, forking=False)

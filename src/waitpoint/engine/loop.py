@@ -39,10 +39,12 @@ def supersteps(run: Run) -> Steps:
 
 def _supersteps(run: Run) -> Steps:
     yield from _greeting(run)
+    if not run.tasks and not run.patched:
+        if run.is_root and run.segment is not None:  # claimed, and nothing to do: what came leads nowhere
+            yield from _rest(run, "idle", Writes(events=[event("finished", run.head.id)]))
+        return
     first = True
     while True:
-        if not run.tasks and not run.patched:
-            return  # the commit that made this checkpoint has let the thread rest
         if first and _stops_before(run, first):
             yield from _rest_at_breakpoint(run, Writes(), None)
             return
@@ -216,7 +218,7 @@ def _wind_down(run: Run, stop: Stopped) -> Steps:
 
 def _left(run: Run, stop: Stopped) -> Steps:
     """Leave the thread ready to go on, unless it rests already, and tell who left why."""
-    if run.is_root and run.segment is not None and not run.rests:
+    if run.is_root and run.segment is not None and not run.segment.rests:
         writes = _all_outcomes(run)
         writes.events = [*writes.events, event("interrupted", error=type(stop.error).__name__)]
         yield from _rest(run, "ready", writes)
@@ -353,6 +355,9 @@ def _rest_failed(run: Run, error: BaseException, *, refused: bool) -> Deciding:
     if not run.is_root:
         yield Store(run.segment.save, (writes, run.writer.taken(), False))
         return False
+    if isinstance(error, GraphDrained):  # in a graph nested in a node: a stop that was asked for, and no failure
+        writes.events = [*writes.events, event("drained", run.head.id, reason=error.reason)]
+        return (yield from _rest(run, "ready", writes))
     writes.events = [*writes.events, event("refused" if refused else "failed", run.head.id, error=repr(error))]
     status: Status = "waiting" if refused else "failed"
     return (yield from _rest(run, status, writes, error=None if refused else repr(error)))
@@ -387,7 +392,6 @@ def _rest(
             if status != "ready" and _wake(run):
                 return True
         else:
-            run.rests = True
             return False
 
 

@@ -42,7 +42,6 @@ class Run:
     is_fresh: bool = False  # an update made this checkpoint, and no run has been at it: breakpoints still hold
     shows_start: bool = True  # whether mode `values` begins with the values as they are
     is_root: bool = True
-    rests: bool = False  # the thread rests where this run brought it
     debug: bool = False
     # the present superstep
     tasks: list[Task] = field(default_factory=list)

@@ -48,6 +48,7 @@ class Segment:
         self.questions: dict[str, QuestionRow] = {}
         self.root_checkpoint = thread.head or ""
         self.saves_steps = durability != "exit"
+        self.rests = False  # its end is stored, even if whoever stored it was interrupted before the reply
         self._unsaved: dict[str, CheckpointRow] = {}  # by namespace, with durability "exit"
         self._saved: dict[str, str | None] = {}  # by namespace: the last checkpoint that is stored
         self._items: list[ItemRow] = []
@@ -87,6 +88,7 @@ class Segment:
                 self.root_checkpoint = row.id
                 self.keep(row, ())
             self._commit_all(writes, rest=rest, durable=True)
+            self.rests = True
 
     def start_child(
         self, rows: Sequence[CheckpointRow], items: Sequence[ItemRow], outcomes: Sequence[OutcomeRow]

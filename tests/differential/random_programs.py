@@ -139,7 +139,7 @@ class Player:
             if len(self.graph.get_state(CONFIG).values.get("log", ())) > 60:
                 break  # a subgraph in a loop doubles it
             config, given = self.next_call()
-            config = {**config, "recursion_limit": 9}
+            config = {**config, "recursion_limit": 60}
             self.story.append(self.parts(given, config) if streams else self.result(given, config))
             self.story.append(self.seen(self.graph.get_state(CONFIG)))
         if self.goes_on:  # in a history LangGraph lists a join too early

@@ -6,6 +6,7 @@ that ids made by one process grow strictly. Task and question ids are 32 lower-c
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -54,14 +55,17 @@ def hashed(*parts: str | int) -> str:
 
 def module_name(name: str) -> str:
     """Return a module's name as an import has it, also for the module that was started as a script."""
-    if name != "__main__":
-        return name
+    return _script_name() if name == "__main__" else name
+
+
+@functools.cache
+def _script_name() -> str:
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         return str(spec.name).removesuffix(".__main__")
     file = getattr(main, "__file__", None)
-    return Path(file).stem if file else name
+    return Path(file).stem if file else "__main__"
 
 
 def is_id(text: object) -> bool:

@@ -47,6 +47,9 @@ class _Driver:
         self.threads = threads
         self.waiting: list[Start] = []  # asked to start, not yet running
         self.running = 0
+        self.abandoned = (
+            0  # how often tasks were abandoned; what those still put into the queue is not awaited any more
+        )
         self.ended: queue.Queue[Any] | queue.SimpleQueue[Any] = (
             parts.queue if parts is not None else queue.SimpleQueue()
         )
@@ -101,9 +104,9 @@ class _Driver:
                 raise TimeoutError("The step took longer than the graph's `step_timeout`") from None
             if isinstance(item, Emit):
                 yield item
-                continue
-            self.running -= 1
-            return item
+            elif item[0] == self.abandoned:
+                self.running -= 1
+                return item[1:]
 
     def _inline(self, start: Start) -> Any:
         return start.task, in_context(start.scope).run(run_blocking, start.calls)
@@ -117,17 +120,18 @@ class _Driver:
             self.pool = ThreadPoolExecutor(self.threads or MAX_THREADS, thread_name_prefix="waitpoint")
         for start in self.waiting:
             self.running += 1
-            self.pool.submit(in_context(start.scope).run, self._work, start)
+            self.pool.submit(in_context(start.scope).run, self._work, start, self.abandoned)
         self.waiting = []
 
-    def _work(self, start: Start) -> None:
+    def _work(self, start: Start, abandoned: int) -> None:
         outcome = run_blocking(start.calls)
-        self.ended.put((start.task, outcome))
+        self.ended.put((abandoned, start.task, outcome))
 
     def _cancel(self, *, abandon: bool) -> int:
         self.waiting = []
         if abandon:
             self.running = 0
+            self.abandoned += 1
         return self.running
 
     def _wind_down(self, left: BaseException) -> None:
@@ -153,6 +157,6 @@ class _Driver:
     def _drain_next(self) -> Any:
         while True:
             item = self.ended.get()
-            if not isinstance(item, Emit):
+            if not isinstance(item, Emit) and item[0] == self.abandoned:
                 self.running -= 1
-                return item
+                return item[1:]

@@ -191,6 +191,8 @@ def run_blocking(calls: _Calls) -> Outcome:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
+            return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)
         reply, failure = None, None
         try:
             reply = call.blocking()
@@ -207,6 +209,8 @@ async def run_async(calls: _Calls) -> Outcome:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
+            return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)
         reply, failure = None, None
         try:
             reply = await call.awaiting()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -79,13 +79,6 @@ def check_count(name: str, value: object) -> None:
     """Refuse a limit or an offset that is no whole number from 0 on; None stands for none."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise ConfigError(f"`{name}` is {value!r}, and it counts rows; give a whole number from 0 on, or leave it out")
-
-
-def names(value: str | Sequence[str] | None) -> tuple[str, ...] | str | None:
-    """Return node names of a breakpoint argument as a tuple; "*" stays as it is."""
-    if value is None or value == "*":
-        return value
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def get_config() -> RunnableConfig:

@@ -281,13 +281,12 @@ class SealedAttemptError(WaitpointError, RuntimeError):
 
 
 class NodeFailedError(WaitpointError):
-    """A node of the thread failed in another process; `node` and `error` (its text) say which and how."""
+    """A node of the thread failed in the run that was awaited; `error` is the text of its exception."""
 
     code = "node_failed"
 
-    def __init__(self, message: str, *, node: str = "", error: str = "") -> None:
+    def __init__(self, message: str, *, error: str = "") -> None:
         super().__init__(message)
-        self.node = node
         self.error = error
 
 

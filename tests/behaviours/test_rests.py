@@ -15,7 +15,8 @@ from tests.behaviours.conftest import Call
 from tests.behaviours.graphs import State, chain, ids, parallel, thread
 from waitpoint.checkpoint.base import Commit, Move
 from waitpoint.checkpoint.sqlite import SqliteSaver
-from waitpoint.errors import GraphDrained, ThreadBusyError
+from waitpoint.engine import owner
+from waitpoint.errors import GraphDrained, NotFoundError, ThreadBusyError
 from waitpoint.graph import END, START, StateGraph
 from waitpoint.runtime import RunControl
 from waitpoint.types import Command, interrupt
@@ -122,6 +123,26 @@ def test_an_update_does_not_take_a_thread_from_a_run_that_has_saved_nothing_yet(
         finally:
             may_go_on.set()
         assert run.result(WAIT) == {"log": ["slow"]}
+
+
+def test_who_waits_for_a_thread_that_is_deleted_is_told_so(saver: Any, call: Call) -> None:
+    graph, config = chain(saver, ask), thread()
+    call(graph, {"log": []}, config)
+    (row,) = saver.threads()
+    claim = owner.claim(saver)
+    saver.move(Move(row.key, row, replace(row, status="running", owner=claim, lease_until=None, fence=row.fence + 1)))
+    looked = saver.thread
+
+    def deleted(key: Any) -> Any:
+        saver.delete_thread(key.thread_id)
+        return looked(key)
+
+    saver.thread = deleted
+    try:
+        with pytest.raises(NotFoundError, match="was deleted while this call waited"):
+            call(graph, None, config)
+    finally:
+        owner.release(claim)
 
 
 def test_a_run_that_is_drained_inside_a_nested_graph_is_ready_and_not_failed(saver: Any, call: Call) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from waitpoint import codec
@@ -456,8 +456,3 @@ async def offload(saver: BaseCheckpointSaver, call: Any, *args: Any) -> Any:
     import asyncio
 
     return await asyncio.shield(asyncio.to_thread(call, *args))
-
-
-def changed(row: ThreadRow, **fields: Any) -> ThreadRow:
-    """Return a thread row with these fields changed."""
-    return replace(row, **fields)

@@ -38,10 +38,9 @@ from waitpoint.records import Answer
 
 @dataclass(slots=True, eq=False)
 class Prepared:
-    """Answers that passed all checks. `repeated`: all were stored before, under the same tokens."""
+    """Answers that passed all checks; none are left if all were stored before, under the same tokens."""
 
     settlements: list[Settlement]
-    repeated: bool = False
 
 
 def is_map(resume: Any) -> bool:
@@ -61,7 +60,7 @@ def prepare(resume: Any, open_rows: Sequence[QuestionRow], saver: BaseCheckpoint
     if is_map(resume):
         return _prepare_map(resume, open_rows, saver, key, registry)
     if is_repeated(resume, saver, key, registry):
-        return Prepared([], repeated=True)
+        return Prepared([])
     if not open_rows:
         raise UnknownInterruptError(
             f"Nothing is pending on thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to answer; the "
@@ -92,7 +91,7 @@ def _prepare_map(
         refused = [k for k in wrong if not _is_repetition(known.get(k), answers[k], registry)]
         if not refused:
             rest = {k: v for k, v in answers.items() if k in by_id}
-            return Prepared([_settlement(by_id[k], v, registry) for k, v in rest.items()], repeated=not rest)
+            return Prepared([_settlement(by_id[k], v, registry) for k, v in rest.items()])
         raise refusal(refused, known, pending, key, saver.thread(key))
     return Prepared([_settlement(by_id[k], v, registry) for k, v in answers.items()])
 
@@ -105,7 +104,7 @@ def check_old(resume: Any, rows: Sequence[QuestionRow], saver: BaseCheckpointSav
     """
     by_id = {row.id: row for row in rows}
     if is_map(resume) and all(_is_repetition(by_id.get(k), v, registry) for k, v in resume.items()):
-        return Prepared([], repeated=True)
+        return Prepared([])
     if not rows and not is_map(resume) and not is_repeated(resume, saver, key, registry):
         raise UnknownInterruptError(
             f"Nothing was asked at that checkpoint of thread {key.thread_id!r} of graph {key.graph!r}, so there is nothing to "

@@ -16,7 +16,7 @@ from waitpoint.errors import ConfigError, UsageError
 
 
 class Declared:
-    """A graph that can be run. Holds no state of any thread, so one object serves all."""
+    """A graph with its saver, store and breakpoints. Holds no state of any thread, so one object serves all."""
 
     def __init__(
         self,

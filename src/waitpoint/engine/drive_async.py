@@ -162,7 +162,7 @@ class _Driver:
         self.parts.queue.put_nowait((start.task, outcome))
 
     def _ended(self, done: asyncio.Task[None], start: Start) -> None:
-        """Return a coroutine that was cancelled before its first step has said nothing yet."""
+        """Report a coroutine that was cancelled before its first step: it has said nothing itself."""
         self.tasks.discard(done)
         if done.cancelled():
             import asyncio

@@ -67,7 +67,7 @@ def forked(
 def _entry_again(
     call: Invocation, saver: BaseCheckpointSaver, base: Loaded, head: Head, writer: ItemWriter
 ) -> list[OutcomeRow]:
-    """Return a fork of an input checkpoint begins with the same input."""
+    """Give a fork of an input checkpoint the same input to begin with."""
     if head.control.due != (START,):
         return []
     reader = ItemReader(saver, thread_key(call), call.registry)

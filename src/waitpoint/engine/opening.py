@@ -16,7 +16,7 @@ from waitpoint.engine.commanding import commanded
 from waitpoint.engine.commands import Store
 from waitpoint.engine.forking import forked
 from waitpoint.engine.heads import ItemReader, ItemWriter
-from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unknown_checkpoint, run_of
+from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unknown_checkpoint, run_at
 from waitpoint.engine.resuming import continued, lay_over, open_journals, prior_of
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.starting import first_step, given, unsaved
@@ -85,7 +85,7 @@ def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...
                 node=path[-1],
             )
         prior = yield Store(prior_of, (loaded.outcomes, ItemReader(saver, key, call.registry)))
-        run = run_of(call, head, segment, [])
+        run = run_at(call, head, segment)
         lay_over(run, head, prior)
         open_journals(run, loaded)
         run.resumed = True

@@ -90,7 +90,7 @@ def _call_number(rest: str) -> int:
 
 
 def _mark_taken(writes: Writes, segment: Segment, outcome: Outcome) -> None:
-    """Return an answer may be replaced if the body raised after it took it and had no effect since."""
+    """Let an answer be replaced if the body raised after it took it and had no effect since; else it is final."""
     failed = outcome.kind == "failed" and outcome.misfit is None and outcome.body.result is None
     for row in outcome.conclusion.taken:
         if row.status != "answered":

@@ -21,7 +21,7 @@ from waitpoint.core.spec import Call, GraphSpec, Node, Reader
 from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemReader
-from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
+from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_at
 from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment, event
@@ -74,7 +74,7 @@ def resumed(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: 
     segment.questions = {q.id: replace(q, replaceable=False) if q.replaceable else q for q in loaded.questions}
     reader = ItemReader(saver, call.key, call.registry)
     prior = yield Store(prior_of, (loaded.outcomes, reader))
-    run = run_of(call, head, segment, [])
+    run = run_at(call, head, segment)
     lay_over(run, head, prior)
     open_journals(run, loaded)
     run.resumed = True

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from waitpoint.checkpoint.base import OutcomeRow, QuestionRow, ThreadKey
+from waitpoint.checkpoint.base import QuestionRow, ThreadKey
 from waitpoint.codec import Registry
 from waitpoint.core.apply import apply_writes
 from waitpoint.core.spec import GraphSpec
@@ -18,7 +18,7 @@ from waitpoint.engine.scope import Surroundings, TaskScope
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.tasks import Task, fresh
 from waitpoint.interrupts.journal import TaskIdentity
-from waitpoint.records import Interrupt, Send
+from waitpoint.records import Interrupt
 
 NOWHERE = ThreadKey("", "")
 
@@ -127,11 +127,3 @@ class Run:
             own = sorted((q for q in segment.questions.values() if q.task_id == task.id), key=lambda q: q.seq)
         scope.begin([replace(q) for q in own], task.entries)
         return scope
-
-
-@dataclass(slots=True, eq=False)
-class Patch:
-    """An update laid over a checkpoint by a command: writes that count at once, and more places to go."""
-
-    row: OutcomeRow
-    gotos: list[str | Send] = field(default_factory=list)

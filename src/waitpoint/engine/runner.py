@@ -45,7 +45,7 @@ class Runner(Declared):
         If questions are open, the output has them as a list under `"__interrupt__"`. `input` is a new input, None (go on
         with what needs no answer) or a `Command`. `options`: `interrupt_before`, `interrupt_after`, `durability`
         ("sync", "async", "exit"), `control`, `output_keys`, `on_pending` ("refuse", "withdraw": what new input does to
-        open questions) and `wait` (False: do not await another process that runs the thread).
+        open questions), `wait` (False: do not await another process that runs the thread) and `debug`.
 
         Raises:
             PendingQuestionsError, ThreadBusyError: new input on a thread that has something else to do.
@@ -103,7 +103,7 @@ class Runner(Declared):
         stream_mode: str | Sequence[str] = "values",
         **options: Any,
     ) -> Any:
-        """Return the async form of `invoke`."""
+        """Do what `invoke` does, from an event loop."""
         if stream_mode != "values":
             parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
             return [part async for part in parts]
@@ -125,7 +125,7 @@ class Runner(Declared):
         subgraphs: bool = False,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """Return the async form of `stream`."""
+        """Do what `stream` does, from an event loop."""
         shape = shape_of(stream_mode, subgraphs)
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
@@ -178,11 +178,11 @@ class Runner(Declared):
         return updates.update(self, config, supersteps, bulk=True)
 
     async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the async form of `get_state`."""
+        """Do what `get_state` does, from an event loop."""
         return await in_thread(self.get_state, config, subgraphs=subgraphs)
 
     async def aget_state_history(self, config: Mapping[str, Any], **options: Any) -> AsyncIterator[StateSnapshot]:
-        """Return the async form of `get_state_history`."""
+        """Do what `get_state_history` does, from an event loop."""
         history = self.get_state_history(config, **options)
         while (snapshot := await in_thread(next, history, None)) is not None:
             yield snapshot
@@ -190,13 +190,13 @@ class Runner(Declared):
     async def aupdate_state(
         self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> dict[str, Any]:
-        """Return the async form of `update_state`."""
+        """Do what `update_state` does, from an event loop."""
         return await in_thread(self.update_state, config, values, as_node, task_id)
 
     async def abulk_update_state(
         self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> dict[str, Any]:
-        """Return the async form of `bulk_update_state`."""
+        """Do what `bulk_update_state` does, from an event loop."""
         return await in_thread(self.bulk_update_state, config, supersteps)
 
     # --- making sessions ---
@@ -278,7 +278,7 @@ def _at_once(session: Session) -> int | None:
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell what the user put into the config goes into the metadata of every checkpoint of the run (plain values only)."""
+    """Take from the config what goes into the metadata of every checkpoint of the run: the user's own plain values."""
     given = {**config.get("metadata", {}), **config.get("configurable", {})}
     return {
         k: v

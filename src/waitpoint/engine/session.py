@@ -14,7 +14,7 @@ from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment
-from waitpoint.errors import NodeFailedError, UnknownInterruptError
+from waitpoint.errors import NodeFailedError, NotFoundError, UnknownInterruptError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import INTERRUPT
 
@@ -82,7 +82,7 @@ class Session:
                 yield from self._answer_fork(opened.run, *opened.answer_later)
 
     def result(self) -> Any:
-        """Tell what `invoke` returns: the output, with the open questions if the run waits."""
+        """Return what `invoke` returns: the output, with the open questions if the run waits."""
         run = self.run
         assert run is not None
         shown, interrupts = run.output(), run.interrupts()
@@ -143,6 +143,11 @@ class Session:
         """Return the thread's state as it is, without running anything."""
         saver, key = self._store()
         loaded: Loaded = yield Store(saver.load, (key,))
+        if loaded.checkpoint is None:
+            raise NotFoundError(
+                f"Thread {key.thread_id!r} of graph {key.graph!r} is not there any more - it was deleted while this call "
+                f"waited for its rest; give an input to begin anew"
+            )
         run = yield from resuming.looked(self.call, saver, loaded)
         return Opened(resuming.at_rest(run), resting=True)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from waitpoint import runtime as runtimes
-from waitpoint.checkpoint.base import JournalRow, OutcomeRow, QuestionRow
+from waitpoint.checkpoint.base import JournalRow, OutcomeRow
 from waitpoint.core.apply import Result, apply_writes
 from waitpoint.core.names import node_name, suggestion
 from waitpoint.core.plan import Due
@@ -51,8 +51,6 @@ class Task:
 
     due: Due
     node: Node
-    prior: OutcomeRow | None = None
-    questions: Sequence[QuestionRow] = ()
     entries: Sequence[JournalRow] = ()
     body: Body = field(default_factory=Body)
     state: Literal["due", "done", "waiting", "failed"] = "due"

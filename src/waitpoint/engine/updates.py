@@ -179,7 +179,7 @@ class _Update:
         return self._made(head, values, written | more, control)
 
     def _result(self, head: Head | None, values: dict[str, Any], update: StateUpdate) -> Result:
-        """Tell what the update writes and where it leads: routers of `as_node` run on the corrected state."""
+        """Return what the update writes and where it leads: routers of `as_node` run on the corrected state."""
         spec = self.graph.spec
         node = update.as_node if update.as_node is not None else self._last_writer(head)
         if node not in spec.nodes:
@@ -216,7 +216,7 @@ class _Update:
                 self.outcomes[due.id] = start_row(self.graph.spec, head, task, "done", self.writer)
 
     def _input(self, head: Head | None, values: dict[str, Any], written: set[str], given: Any) -> Head:
-        """As if the thread was given an input: its checkpoint, with the entry due."""
+        """Make the checkpoint that an input would have made, with the entry due."""
         spec = self.graph.spec
         control = Control(due=(START,))
         made = self._made(head, values, written, control, source="input", step=-1 if head is None else head.step + 1)

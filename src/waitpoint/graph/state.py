@@ -139,7 +139,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         The node sees the keys of `input_schema`; without it, of the class that annotates its first parameter; else of
         the state. With `defer` it runs when nothing else is due. `destinations` lists where its `Command`s may lead
         (also taken from `-> Command[Literal["a", "b"]]`). `timeout` is in seconds, for async nodes. `error_handler` is
-        called with the node's input and `error: NodeError` after the last retry failed.
+        called with the node's input and `error: NodeError` after the last retry failed. `cache_policy` has no effect yet.
         """
         if isinstance(node, str) or names.node_name(node) is not node:
             name = names.node_name(node)
@@ -294,10 +294,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and return one that runs.
 
-        `checkpointer` is a saver; None: none, or as a subgraph the parent's; True: as a subgraph one's own state that
-        lives on; False: none in any case. `interrupt_before` and `interrupt_after` are static breakpoints.
-        `name` owns the graph's threads: another name, other threads. `debug` warns of bodies that run again over effects
-        on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`).
+        `checkpointer` is a saver; None: none, or as a subgraph the parent's; True is for a state of one's own as a
+        subgraph, which is not available yet; False: none in any case. `interrupt_before` and `interrupt_after` are
+        static breakpoints. `name` owns the graph's threads: another name, other threads. `debug` warns of bodies that
+        run again over effects on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`). `cache` has
+        no effect yet.
 
         Raises:
             GraphValidationError: the graph cannot work; the text names the node and says the cure.

@@ -250,7 +250,7 @@ def _run(journal: Journal, call: _Call, earlier: JournalRow | None, thunk: Calla
 
 
 async def _run_async(journal: Journal, call: _Call, thunk: Callable[[], Awaitable[T]]) -> T:
-    """Return the same for coroutines; every store call runs in a worker thread and survives cancellation."""
+    """Do the same for a coroutine function; every store call runs in a worker thread and survives cancellation."""
     found = await _off(_recorded, journal, call)
     if found.answers:
         return cast("T", _replayed(journal, found.row))

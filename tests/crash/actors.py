@@ -8,11 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from tests.crash.checks import unread_answers
 from tests.crash.gates import Gate
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.testing.faults import FaultySaver
 
 PATIENCE = 10
+CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 
 
 class Actor:
@@ -83,3 +85,15 @@ class Actor:
         for free in self._free:
             free.set()
         self._pool.shutdown()
+
+
+def asked(store: BaseCheckpointSaver) -> dict[str, str]:
+    """Return the open questions' ids by node."""
+    return {q.node: q.id for q in store.pending(thread_id="t")}
+
+
+def at_rest(store: BaseCheckpointSaver, status: str) -> None:
+    """Check that the thread rests, and that nothing was left unread."""
+    (row,) = store.threads(thread_id="t")
+    assert (row.status, row.owner) == (status, None)
+    assert unread_answers(store, row.key) == []

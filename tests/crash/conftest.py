@@ -1,15 +1,20 @@
-"""A server of processes to kill, shared by the tests of a module."""
+"""What tests of crashes and races share: a server of processes to kill, a store of each kind, actors in threads."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.crash.actors import Actor
+from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.checkpoint.memory import InMemorySaver
+from waitpoint.checkpoint.sqlite import SqliteSaver
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,3 +48,28 @@ def server() -> Iterator[Server]:
     running = Server()
     yield running
     running.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCheckpointSaver]:
+    with InMemorySaver() if request.param == "memory" else SqliteSaver(tmp_path / "threads.sqlite") as store:
+        yield store
+
+
+@pytest.fixture
+def did() -> list[str]:
+    """What the bodies did after their questions."""
+    return []
+
+
+@pytest.fixture
+def actors(store: BaseCheckpointSaver) -> Iterator[Callable[..., list[Actor]]]:
+    hired: list[Actor] = []
+
+    def hire(count: int, build: Callable[[BaseCheckpointSaver], Any]) -> list[Actor]:
+        hired.extend(Actor(store, build) for _ in range(count))
+        return hired[-count:]
+
+    yield hire
+    for actor in hired:
+        actor.close()

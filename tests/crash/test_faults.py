@@ -63,21 +63,23 @@ class Stage:
     ) -> tuple[World, list[BaseException]]:
         """Run a thread to its end, whatever is thrown; return its world, and what reached the caller."""
         world = self.world(Points(at, act))
+        first = at if isinstance(at, int) else next(iter(at), 0)
+        durability = ("async", "sync", "exit")[first % 3]
         caught: list[BaseException] = []
         while True:
             try:
-                world.ended = self.run(world, graph)
+                world.ended = self.run(world, graph, durability)
                 return world, caught
             except (StoreError, KeyboardInterrupt, asyncio.CancelledError, Left) as error:
                 caught.append(error)
                 assert len(caught) < 5, caught
                 self.at_peace(world)
 
-    def run(self, world: World, graph: Callable[[Any], Any]) -> dict[str, Any]:
+    def run(self, world: World, graph: Callable[[Any], Any], durability: str = "async") -> dict[str, Any]:
         """Run or go on, to the end or to a fault."""
         if self.is_async:
-            return asyncio.run(world.to_the_end_async(graph(order.build_async(world.saver))))
-        return world.to_the_end(graph(order.build(world.saver)))
+            return asyncio.run(world.to_the_end_async(graph(order.build_async(world.saver)), durability=durability))
+        return world.to_the_end(graph(order.build(world.saver)), durability=durability)
 
     def at_peace(self, world: World) -> None:
         """Check that any process could go on: nobody is on record as running the thread."""
@@ -98,9 +100,15 @@ class Stage:
         """Let a run meet a fault at each of these points; only the store's own may be hit by a full disk."""
         kind = StoreError if act is fail else KeyboardInterrupt
         for number in numbers:
-            world, caught = self.play(number, lambda point: None if act is fail and "effect" in point else act(point))
-            if len(caught) or act is not fail:
-                assert [type(error) for error in caught] == [kind], f"at {world.points.passed[number - 1]!r}"
+            hit: list[str] = []
+
+            def strike(point: str, hit: list[str] = hit) -> None:
+                if act is not fail or "effect" not in point:
+                    hit.append(point)
+                    act(point)
+
+            world, caught = self.play(number, strike)
+            assert [type(error) for error in caught] == [kind] * len(hit), hit
             self.check(world)
 
     def sampled(self, count: int) -> list[int]:

@@ -18,6 +18,7 @@ from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
+from waitpoint.engine.questions import refuse_if_unread
 from waitpoint.engine.resuming import resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, start_row
@@ -45,6 +46,7 @@ def forked(
             thread_id=key.thread_id,
             status="running",
         )
+    refuse_if_unread(loaded, "going back to an old checkpoint")
     old = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",

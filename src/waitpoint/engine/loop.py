@@ -12,7 +12,7 @@ from collections.abc import Generator
 from typing import Any, Literal
 
 from waitpoint import clock, ids
-from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, Rest, Status, Writes
+from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
 from waitpoint.core.plan import due_tasks
 from waitpoint.engine import outcomes
@@ -388,11 +388,20 @@ def _rest(
             if row is None and status != "ready":
                 yield Store(segment.save, (writes, items, True))
                 writes = Writes()
+            read = segment.answer_seq
             yield Store(segment.reload)
             if status != "ready" and _wake(run):
                 return True
+            writes.events = [*writes.events, *_unused(run, read)]
         else:
             return False
+
+
+def _unused(run: Run, read: int) -> list[EventRow]:
+    """Put on record the answers that came when their node had already gone on without asking again."""
+    assert run.segment is not None
+    done = [q for t in run.tasks if t.state == "done" for q in run.questions_under(t)]
+    return [event("answer_unused", q.id, by=q.by) for q in done if (q.settle_seq or 0) > read]
 
 
 def _wake(run: Run) -> bool:

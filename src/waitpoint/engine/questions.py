@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from waitpoint import codec
-from waitpoint.checkpoint.base import QuestionRow, Writes
+from waitpoint.checkpoint.base import Loaded, OutcomeRow, QuestionRow, Writes
 from waitpoint.engine.segment import Segment, event, withdrawals, within
 from waitpoint.engine.tasks import Outcome
+from waitpoint.errors import ThreadBusyError
 from waitpoint.records import Interrupt
 
 LISTED = 20
@@ -72,6 +73,26 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome, ns: str) -> Non
             segment.questions[question_id] = replace(row, status="withdrawn", reason=reason)
     if end.taken:
         _mark_taken(writes, segment, outcome)
+
+
+def refuse_if_unread(loaded: Loaded, what: str) -> None:
+    """Refuse to move a thread on from under an answer that was accepted and that no attempt has read yet."""
+    for question in loaded.questions:
+        if question.status == "answered" and not _was_read(question, loaded.outcomes):
+            thread_id, graph = question.key
+            raise ThreadBusyError(
+                f"Thread {thread_id!r} of graph {graph!r} has an answer that it has not acted on yet (to {question.id!r}), and "
+                f"{what} would drop it; continue the thread with invoke(None) first",
+                thread_id=thread_id,
+                status="ready",
+            )
+
+
+def _was_read(question: QuestionRow, outcomes: Sequence[OutcomeRow]) -> bool:
+    for row in outcomes:
+        if row.task_id == question.task_id or f":{row.task_id}" in question.ns:
+            return row.status != "waiting" or (question.settle_seq or 0) <= row.answer_seq
+    return False  # its task has no outcome yet: a run died before it stored one
 
 
 def _uncalled(segment: Segment, outcome: Outcome, ns: str) -> list[QuestionRow]:

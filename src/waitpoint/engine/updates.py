@@ -24,6 +24,7 @@ from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
+from waitpoint.engine.questions import refuse_if_unread
 from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
@@ -108,6 +109,7 @@ class _Update:
                 thread_id=key.thread_id,
                 status="running",
             )
+        refuse_if_unread(loaded, "a change of the state")
         self.writer = ItemWriter(Numbers(self.thread.next_item if self.thread is not None else 0), graph.registry)
         self.rows: list[Any] = []
         self.outcomes: dict[str, OutcomeRow] = {}  # by task, for checkpoints that are made here

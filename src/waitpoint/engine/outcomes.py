@@ -36,9 +36,7 @@ def to_row(
         if outcome.error is not None:
             body["e"] = repr(outcome.error)
     data = codec.dumps_plain(body)
-    return OutcomeRow(
-        head.ns, head.id, task.id, task.name, status, task.answer_seq, outcome.attempt, clock.now(), data
-    )
+    return OutcomeRow(head.ns, head.id, task.id, task.name, status, task.answer_seq, outcome.attempt, clock.now(), data)
 
 
 def patch_row(spec: GraphSpec, head: Head, task_id: str, result: Result, seq: int, writer: ItemWriter) -> OutcomeRow:

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from waitpoint import clock
@@ -49,8 +50,24 @@ def _number(text: str) -> int:
 
 def hashed(*parts: str | int) -> str:
     """Return the 32-digit id of these parts; parts are length-prefixed, so no two lists collide."""
+    return hashlib.sha256(_prefixed(parts)).hexdigest()[:32]
+
+
+def family(*parts: str | int) -> Callable[..., str]:
+    """Return what makes the ids of these parts and some more: many ids that begin alike are made faster so."""
+    begun = hashlib.sha256(_prefixed(parts))
+
+    def member(*more: str | int) -> str:
+        hash_ = begun.copy()
+        hash_.update(_prefixed(more))
+        return hash_.hexdigest()[:32]
+
+    return member
+
+
+def _prefixed(parts: Iterable[str | int]) -> bytes:
     data = [str(part).encode("utf-8", "surrogatepass") for part in parts]
-    return hashlib.sha256(b"".join([b"%d:%b" % (len(d), d) for d in data])).hexdigest()[:32]
+    return b"".join([b"%d:%b" % (len(d), d) for d in data])
 
 
 def module_name(name: str) -> str:

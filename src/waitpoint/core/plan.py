@@ -56,7 +56,9 @@ def due_tasks(checkpoint_id: str, ns: str, control: Control, extra: Sequence[str
     if not names and not sends:
         names = set(control.deferred)
     tasks = [_pulled(checkpoint_id, ns, name) for name in sorted(names)]
-    tasks.extend(_pushed(checkpoint_id, ns, i, send) for i, send in enumerate(sends))
+    if sends:
+        id_of = ids.family(checkpoint_id, ns, "push")
+        tasks.extend([_pushed(id_of(send.node, i), i, send) for i, send in enumerate(sends)])
     return tasks
 
 
@@ -65,6 +67,5 @@ def _pulled(checkpoint_id: str, ns: str, name: str) -> Due:
     return Due(ids.hashed(checkpoint_id, ns, "pull", name), name, ("__pregel_pull", name), (trigger,))
 
 
-def _pushed(checkpoint_id: str, ns: str, index: int, send: Send) -> Due:
-    task_id = ids.hashed(checkpoint_id, ns, "push", send.node, index)
+def _pushed(task_id: str, index: int, send: Send) -> Due:
     return Due(task_id, send.node, ("__pregel_push", index), ("__pregel_push",), send)

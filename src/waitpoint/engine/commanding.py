@@ -12,6 +12,7 @@ from waitpoint.checkpoint.base import (
     Move,
     QuestionRow,
     Settle,
+    Settlement,
     ThreadRow,
     Writes,
 )
@@ -100,19 +101,19 @@ def _answered(
         loaded = yield Store(saver.load, (key,))
         head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
     else:
-        loaded.questions = [_settled(q, settled.get(q.id), row.answer_seq) for q in loaded.questions]
+        for question in loaded.questions:
+            if question.id in settled:
+                _settle(question, settled[question.id], row.answer_seq)
     run = yield from resumed(call, saver, loaded, head, row)
     run.segment.claim(row)
     return Opened(run)
 
 
-def _settled(question: QuestionRow, settlement: Any, seq: int) -> QuestionRow:
-    if settlement is None:
-        return question
-    return replace(
-        question, status=settlement.status, settled_at=settlement.at, settle_seq=seq, by=settlement.by,
-        comment=settlement.comment, answer=settlement.answer, token=settlement.token, reason=settlement.reason,
-    )  # fmt: skip
+def _settle(question: QuestionRow, settlement: Settlement, seq: int) -> None:
+    """Give a row that was read before the settlement what the store has now."""
+    question.status, question.settle_seq = settlement.status, seq
+    question.settled_at, question.by, question.comment = settlement.at, settlement.by, settlement.comment
+    question.answer, question.token, question.reason = settlement.answer, settlement.token, settlement.reason
 
 
 def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadRow) -> Opening:

@@ -76,7 +76,8 @@ def _entry_again(
     (due,) = due_tasks(head.id, head.ns, head.control)
     for row in base.outcomes:
         if row.node == START:
-            result = outcomes.read_result(row, reader) or outcomes.read_body(row, reader).result
+            ((result, body),) = outcomes.read_all([row], reader)
+            result = result or body.result
             task = Task(due, call.spec.nodes[START], body=Body(result), result=result)
             return [start_row(call.spec, head, task, "waiting", writer)]
     return []

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from waitpoint import codec
 from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, ThreadKey
 from waitpoint.codec import Registry
-from waitpoint.core.plan import Control
+from waitpoint.core.plan import Control, Due, due_tasks
 from waitpoint.core.spec import GraphSpec
 from waitpoint.records import Send
 
@@ -55,6 +55,14 @@ class Head:
     unknown: dict[str, Unknown] = field(default_factory=dict)  # keys whose values hold a type not known here
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
     moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
+    tasks: list[Due] | None = field(default=None, init=False)  # of this very checkpoint: no copy takes it along
+
+    @property
+    def due(self) -> list[Due]:
+        """The tasks that the checkpoint asks for; their ids are computed once."""
+        if self.tasks is None:
+            self.tasks = due_tasks(self.id, self.ns, self.control)
+        return self.tasks
 
 
 @dataclass(slots=True, eq=False)
@@ -261,28 +269,35 @@ class ItemReader:
         self.saver = saver
         self.key = key
         self.registry = registry
+        self._ranges: set[tuple[int, int]] = set()  # those that were fetched
+        self._data: dict[int, bytes] = {}
+
+    def fetch(self, refs: Iterable[Ref]) -> None:
+        """Read the items behind these references in one call of the store, where they were not read before."""
+        wanted = [found for ref in refs if not isinstance(ref, bytes) for found in _ranges_of(ref)]
+        if wanted and not self._ranges.issuperset(wanted):
+            self._data.update(self.saver.items(self.key, wanted))
+            self._ranges.update(wanted)
 
     def values(self, refs: Mapping[str, Ref]) -> dict[str, Any]:
         """Decode the values behind references."""
-        wanted: list[tuple[int, int]] = []
-        for ref in refs.values():
-            if isinstance(ref, int):
-                wanted.append((ref, ref + 1))
-            elif not isinstance(ref, bytes):
-                wanted += [(ref[i], ref[i + 1]) for i in range(0, len(ref), 2)]
-        data = self.saver.items(self.key, wanted) if wanted else {}
-        return {key: self._value(ref, data) for key, ref in refs.items()}
+        self.fetch(refs.values())
+        return {key: self.value(ref) for key, ref in refs.items()}
 
     def value(self, ref: Ref) -> Any:
         """Decode the value behind one reference."""
-        return self.values({"": ref})[""]
-
-    def _value(self, ref: Ref, data: Mapping[int, bytes]) -> Any:
         if isinstance(ref, bytes):
             return codec.loads(ref, self.registry)
+        self.fetch((ref,))
         if isinstance(ref, int):
-            return codec.loads(data[ref], self.registry)
-        return [codec.loads(data[n], self.registry) for n in spread(ref)]
+            return codec.loads(self._data[ref], self.registry)
+        return [codec.loads(self._data[n], self.registry) for n in spread(ref)]
+
+
+def _ranges_of(ref: int | list[int]) -> list[tuple[int, int]]:
+    if isinstance(ref, int):
+        return [(ref, ref + 1)]
+    return [(ref[i], ref[i + 1]) for i in range(0, len(ref), 2)]
 
 
 def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
@@ -361,6 +376,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
         known.moved_at,
     )  # fmt: skip
+    head.tasks = known.due
     cache(saver, key, head)
     return head
 

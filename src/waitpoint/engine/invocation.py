@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from waitpoint import clock
@@ -95,10 +95,10 @@ def claimed(call: Invocation, thread: ThreadRow | None, head: str | None, next_i
     who, lease = call.claim()
     if thread is None:
         return ThreadRow(thread_key(call), "running", 1, 0, next_item or 0, head, who, lease, None, at, at)
-    return replace(
-        thread, status="running", fence=thread.fence + 1, owner=who, lease_until=lease, updated_at=at, error=None,
-        head=thread.head if head is None else head, next_item=thread.next_item if next_item is None else next_item,
-    )  # fmt: skip
+    head = thread.head if head is None else head
+    next_item = thread.next_item if next_item is None else next_item
+    fence, seq, created_at = thread.fence + 1, thread.answer_seq, thread.created_at
+    return ThreadRow(thread.key, "running", fence, seq, next_item, head, who, lease, None, created_at, at)
 
 
 def run_at(call: Invocation, head: Head, segment: Segment) -> Run:
@@ -108,7 +108,8 @@ def run_at(call: Invocation, head: Head, segment: Segment) -> Run:
 
 def run_of(call: Invocation, head: Head, segment: Segment | None, tasks: list[Task]) -> Run:
     """Make a run at a checkpoint with these tasks."""
-    around = replace(call.around, recorder=segment, registry=call.registry)
+    around = call.around  # this call's alone
+    around.recorder, around.registry = segment, call.registry
     run = Run(
         call.spec, call.registry, head, segment, around, call.breakpoints, call.modes, call.shown_ns, tasks=tasks,
         step_timeout=call.step_timeout, debug=call.debug,

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
-from waitpoint.core.plan import due_tasks
 from waitpoint.engine import outcomes
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
@@ -287,7 +286,7 @@ def _save_step(run: Run, row: CheckpointRow | None, writes: Writes, *, rests: bo
 def _tasks(run: Run) -> list[Task]:
     """Return the tasks of a checkpoint that this run made itself: none has run yet."""
     nodes = run.spec.nodes
-    return [Task(due, nodes[due.name]) for due in due_tasks(run.head.id, run.head.ns, run.head.control)]
+    return [Task(due, nodes[due.name]) for due in run.head.due]
 
 
 def _pause(run: Run) -> Deciding:
@@ -406,10 +405,10 @@ def _unused(run: Run, read: int) -> list[EventRow]:
 
 def _wake(run: Run) -> bool:
     """Make tasks due whose questions were settled since they read their answers."""
-    woken = False
+    woken, under = False, run.questions_by_task()
     for task in run.tasks:
         if task.state in ("waiting", "failed") and any(
-            (q.settle_seq or 0) > task.answer_seq for q in run.questions_under(task)
+            (q.settle_seq or 0) > task.answer_seq for q in under.get(task.id, ())
         ):
             task.state, woken = "due", True
     return woken

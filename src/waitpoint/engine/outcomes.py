@@ -10,7 +10,7 @@ from waitpoint.checkpoint.base import OutcomeRow
 from waitpoint.codec import Registry
 from waitpoint.core.apply import Result
 from waitpoint.core.spec import GraphSpec
-from waitpoint.engine.heads import Head, ItemReader, ItemWriter
+from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Ref
 from waitpoint.engine.tasks import Body, Outcome, Task
 from waitpoint.interrupts import raised
 from waitpoint.records import Send
@@ -45,17 +45,17 @@ def patch_row(spec: GraphSpec, head: Head, task_id: str, result: Result, seq: in
     return OutcomeRow(head.ns, head.id, task_id, result.node, PATCH, seq, 0, clock.now(), codec.dumps_plain(body))
 
 
-def read_result(row: OutcomeRow, reader: ItemReader) -> Result | None:
-    """Decode what a finished task wrote."""
-    body = codec.loads(row.body)
-    return _decoded(row.node, body["r"], reader) if "r" in body else None
+def read_all(rows: Sequence[OutcomeRow], reader: ItemReader) -> list[tuple[Result | None, Body]]:
+    """Decode what tasks wrote, and the finished part of those whose routers or error handler have not finished."""
+    bodies = [codec.loads(row.body) for row in rows]
+    reader.fetch(ref for body in bodies for part in ("r", "b") if part in body for ref in _refs(body[part]))
+    return [_read(row.node, body, reader) for row, body in zip(rows, bodies, strict=True)]
 
 
-def read_body(row: OutcomeRow, reader: ItemReader) -> Body:
-    """Decode the finished part of a task whose routers or error handler have not finished."""
-    body = codec.loads(row.body)
-    result = _decoded(row.node, body["b"], reader) if "b" in body else None
-    return Body(result, _error(body, reader.registry) if "h" in body else None)
+def _read(node: str, body: Mapping[str, Any], reader: ItemReader) -> tuple[Result | None, Body]:
+    result = _decoded(node, body["r"], reader) if "r" in body else None
+    finished = _decoded(node, body["b"], reader) if "b" in body else None
+    return result, Body(finished, _error(body, reader.registry) if "h" in body else None)
 
 
 def _error(body: Mapping[str, Any], registry: Registry) -> Exception:
@@ -65,6 +65,11 @@ def _error(body: Mapping[str, Any], registry: Registry) -> Exception:
         if isinstance(found, Exception):
             return found
     return RuntimeError(body["h"])
+
+
+def _refs(stored: Sequence[Any]) -> list[Ref]:
+    writes, gotos, *_ = stored
+    return [ref for _, ref in writes] + [goto[1] for goto in gotos if not isinstance(goto, str)]
 
 
 def read_error(row: OutcomeRow) -> str | None:
@@ -100,11 +105,9 @@ def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
 
 def _decoded(node: str, stored: Sequence[Any], reader: ItemReader) -> Result:
     writes, gotos, *handled = stored
-    refs: Mapping[str, Any] = {str(i): ref for i, (_, ref) in enumerate(writes)}
-    values = reader.values(refs)
     return Result(
         node,
-        [(key, values[str(i)]) for i, (key, _) in enumerate(writes)],
+        [(key, reader.value(ref)) for key, ref in writes],
         [g if isinstance(g, str) else Send(g[0], reader.value(g[1]), timeout=g[2]) for g in gotos],
         is_own=not handled,
     )

@@ -11,6 +11,7 @@ from waitpoint.checkpoint.base import (
     Loaded,
     Move,
     OutcomeRow,
+    QuestionRow,
     ThreadRow,
     Writes,
 )
@@ -107,7 +108,7 @@ class Prior:
 
 def prior_of(rows: Sequence[OutcomeRow], reader: ItemReader) -> list[Prior]:
     """Decode outcome rows."""
-    return [Prior(r, outcomes.read_result(r, reader), outcomes.read_body(r, reader)) for r in rows]
+    return [Prior(row, *parts) for row, parts in zip(rows, outcomes.read_all(rows, reader), strict=True)]
 
 
 def lay_over(run: Run, head: Head, prior: Sequence[Prior]) -> None:
@@ -119,10 +120,11 @@ def lay_over(run: Run, head: Head, prior: Sequence[Prior]) -> None:
         run.values, run.patched = apply_writes(run.spec, head.values, patches)
     run.tasks = tasks_of(run.spec, head, gotos)
     by_id = {p.row.task_id: p for p in prior}
+    under = run.questions_by_task()
     for task in run.tasks:
         found = by_id.get(task.id)
         if found is not None:
-            _restore(run, task, found)
+            _restore(run, task, found, under.get(task.id, ()))
 
 
 def open_journals(run: Run, loaded: Loaded) -> None:
@@ -132,13 +134,12 @@ def open_journals(run: Run, loaded: Loaded) -> None:
             task.entries = [entry for entry in loaded.journal if entry.task_id == task.id]
 
 
-def _restore(run: Run, task: Task, found: Prior) -> None:
+def _restore(run: Run, task: Task, found: Prior, under: Sequence[QuestionRow]) -> None:
     row = found.row
     task.attempt, task.answer_seq, task.body = row.attempt, row.answer_seq, found.body
     if row.status == "done":
         task.state, task.result, task.cached = "done", found.result, task.name != START
     elif row.status == "waiting":
-        under = run.questions_under(task)
         waits = [q for q in under if q.status == "open"]
         news = any((q.settle_seq or 0) > row.answer_seq for q in under)
         if waits and not news:
@@ -148,7 +149,7 @@ def _restore(run: Run, task: Task, found: Prior) -> None:
 
 def tasks_of(spec: GraphSpec, head: Head, gotos: Sequence[str | Send] = ()) -> list[Task]:
     """Return the tasks of a checkpoint, none of them run yet."""
-    due = due_tasks(head.id, head.ns, head.control, gotos)
+    due = due_tasks(head.id, head.ns, head.control, gotos) if gotos else head.due
     return [Task(d, spec.nodes.get(d.name) or _gone(spec, d.name)) for d in due]
 
 

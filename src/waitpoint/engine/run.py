@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from waitpoint.checkpoint.base import QuestionRow, ThreadKey
@@ -15,7 +15,7 @@ from waitpoint.engine.commands import Emit
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.scope import Surroundings, TaskScope
-from waitpoint.engine.segment import Segment
+from waitpoint.engine.segment import Segment, within
 from waitpoint.engine.tasks import Task, fresh
 from waitpoint.interrupts.journal import TaskIdentity
 from waitpoint.records import Interrupt
@@ -89,9 +89,10 @@ class Run:
 
     def show_nested(self) -> None:
         """Show whatever the graphs called in a task ask, also those whose pause the task's body did not wait for."""
-        for task in self.tasks:
-            if task.state == "waiting" and task.children:
-                task.interrupts = tuple(interrupt_of(q, self.registry) for q in answerable(self.questions_under(task)))
+        shown = [t for t in self.tasks if t.state == "waiting" and t.children]
+        under = self.questions_by_task() if shown else {}
+        for task in shown:
+            task.interrupts = tuple(interrupt_of(q, self.registry) for q in answerable(under.get(task.id, ())))
 
     def emit(self, mode: str, payload: Any) -> Iterable[Emit]:
         """Return a part for the consumer, if that mode was asked for."""
@@ -102,9 +103,18 @@ class Run:
         own = f"{task.name}:{task.id}"
         return f"{self.head.ns}|{own}" if self.head.ns else own
 
-    def questions_under(self, task: Task) -> list[QuestionRow]:
-        """Return the questions of a task, and of graphs nested in it."""
-        return [] if self.segment is None else self.segment.under(self.child_ns(task), task.id)
+    def questions_by_task(self) -> dict[str, list[QuestionRow]]:
+        """Return the questions of each task, and of graphs nested in it, by the task's id."""
+        found: dict[str, list[QuestionRow]] = {}
+        own = self.head.ns
+        for question in self.segment.questions.values() if self.segment is not None else ():
+            if question.ns == own:
+                found.setdefault(question.task_id, []).append(question)
+            elif within(question.ns, own) or not own:
+                # What follows our own namespace begins with the task's: its node's name and its id.
+                part = question.ns[len(own) :].lstrip("|").partition("|")[0]
+                found.setdefault(part.rpartition(":")[2], []).append(question)
+        return found
 
     def open_scope(self, task: Task) -> TaskScope:
         """Begin an attempt of a task."""
@@ -125,5 +135,5 @@ class Run:
         own: Sequence[QuestionRow] = ()
         if segment is not None and segment.questions:
             own = sorted((q for q in segment.questions.values() if q.task_id == task.id), key=lambda q: q.seq)
-        scope.begin([replace(q) for q in own], task.entries)
+        scope.begin(own, task.entries)
         return scope

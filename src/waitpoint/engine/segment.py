@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from waitpoint import clock, codec
@@ -114,10 +113,6 @@ class Segment:
             attempt.check_open("store what a graph did that was called")
             return call(*args)
 
-    def under(self, prefix: str, task_id: str) -> list[QuestionRow]:
-        """Return the questions of a task and of the graphs nested in it (`prefix` is the task's own namespace)."""
-        return [q for q in self.questions.values() if q.task_id == task_id or within(q.ns, prefix)]
-
     def reload(self) -> ThreadRow:
         """Read the answers that came meanwhile. Raises `FenceLost` if the thread was taken over."""
         loaded = self.saver.load(self.key)
@@ -172,7 +167,10 @@ class Segment:
         """Commit with the checkpoints that were kept back and all items landing first."""
         for ns, row in self._unsaved.items():
             row.parent_id = self._saved.get(ns)
-        full = replace(writes, checkpoints=[*self._unsaved.values(), *writes.checkpoints], items=self._items)
+        full = Writes(
+            [*self._unsaved.values(), *writes.checkpoints], self._items, writes.outcomes, writes.journal, writes.questions,
+            writes.withdrawn, writes.replaceable, writes.final, writes.reopened, writes.events,
+        )  # fmt: skip
         self._commit(full, rest=rest, durable=durable)
         self._saved |= {ns: row.id for ns, row in self._unsaved.items()}
         self._unsaved, self._items = {}, []

@@ -106,6 +106,7 @@ class _View:
         self.run: Run = run_at(call, self.head, segment)
         reader = ItemReader(saver, key, graph.registry)
         lay_over(self.run, self.head, prior_of(loaded.outcomes, reader))
+        self.under = self.run.questions_by_task()
         self.rows = {row.task_id: row for row in loaded.outcomes}
         self.reader = reader
 
@@ -136,7 +137,7 @@ class _View:
 
     def _task(self, task: Task, *, subgraphs: bool) -> PregelTask:
         run, row = self.run, self.rows.get(task.id)
-        under = run.questions_under(task)
+        under = self.under.get(task.id, [])
         wanted = under if self.as_record else answerable(under)
         interrupts = tuple(
             interrupt_of(q, run.registry) for q in sorted(wanted, key=lambda q: (q.asked_at, q.ns, q.seq))

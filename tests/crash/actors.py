@@ -47,6 +47,11 @@ class Actor:
         self._run = self._pool.submit(self.graph.invoke, given, config, **options)
         return self
 
+    def call(self, function: Callable[..., Any], *args: Any) -> Actor:
+        """Begin something else than a run."""
+        self._run = self._pool.submit(function, *args)
+        return self
+
     def start_async(self, given: Any, config: dict[str, Any], **options: Any) -> Actor:
         """Begin a run on an event loop of its own."""
         self._run = self._pool.submit(lambda: asyncio.run(self.graph.ainvoke(given, config, **options)))

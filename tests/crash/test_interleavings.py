@@ -18,7 +18,9 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
 from waitpoint.engine import answers
 from waitpoint.errors import (
     AlreadyAnsweredError,
+    ConflictError,
     PendingQuestionsError,
+    QuestionWithdrawn,
     ThreadBusyError,
     UnknownInterruptError,
 )
@@ -210,6 +212,65 @@ def test_new_input_that_drops_nothing_is_refused_before_and_after_the_answer(
     answering.go().arrived()
     assert isinstance(giving.start({"log": ["new"]}, CONFIG).error(), ThreadBusyError)
     assert answering.go().result() == {"log": ["yes", "end"]}
+
+
+# --- other changes and an answer --------------------------------------------------------------------------------------
+
+
+def test_of_an_answer_and_a_withdrawal_the_first_stands_and_the_other_is_told(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]]
+) -> None:
+    (answering,) = actors(1, lambda saver: one_question(saver, did.append))
+    answering.graph.invoke({"log": []}, CONFIG)
+    (question,) = asked(store).values()
+    answering.hold("before settle").start(Command(resume="yes"), CONFIG).arrived()
+    answers.withdraw(store, question, "no longer needed", by="ana")
+    error = answering.go().error()
+    assert isinstance(error, UnknownInterruptError)
+    assert "was withdrawn: no longer needed" in str(error)
+    assert isinstance(answering.start(None, CONFIG).error(), QuestionWithdrawn)
+    assert did == []
+
+
+def test_an_update_of_the_state_that_is_first_closes_the_question_of_a_late_answer(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]]
+) -> None:
+    answering, updating = actors(2, lambda saver: one_question(saver, did.append))
+    answering.graph.invoke({"log": []}, CONFIG)
+    (question,) = asked(store).values()
+    answering.hold("before settle").start(Command(resume={question: "yes"}), CONFIG).arrived()
+    updating.graph.update_state(CONFIG, {"log": ["update"]})
+    error = answering.go().error()
+    assert isinstance(error, UnknownInterruptError)
+    assert error.interrupt_ids == (question,)
+    assert "was withdrawn" in str(error)
+    assert did == []
+
+
+def test_an_update_of_the_state_is_refused_when_an_answer_was_first(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]]
+) -> None:
+    answering, updating = actors(2, lambda saver: one_question(saver, did.append))
+    answering.graph.invoke({"log": []}, CONFIG)
+    updating.hold("before move").call(updating.graph.update_state, CONFIG, {"log": ["update"]}).arrived()
+    answering.hold("after settle").start(Command(resume="yes"), CONFIG).arrived()
+    assert isinstance(updating.go().error(), ThreadBusyError)
+    assert answering.go().result() == {"log": ["yes", "end"]}
+    at_rest(store, "idle")
+
+
+def test_a_run_whose_thread_is_deleted_stops_and_says_so(
+    store: BaseCheckpointSaver, did: list[str], actors: Callable[..., list[Actor]]
+) -> None:
+    (answering,) = actors(1, lambda saver: one_question(saver, did.append))
+    answering.graph.invoke({"log": []}, CONFIG)
+    answering.hold("before commit").start(Command(resume="yes"), CONFIG).arrived()
+    store.delete_thread("t")
+    error = answering.go().error()
+    assert isinstance(error, ConflictError)
+    assert "deleted" in str(error)
+    assert did == ["t after"]
+    assert store.threads(thread_id="t") == []
 
 
 # --- going on without an answer ---------------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ class Racer:
         said: dict[str, Any] = json.loads(self._process.stdout.readline())
         return said
 
+    def kill(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.communicate()
+
     def end(self) -> None:
         """End the process."""
         self._process.communicate()
@@ -177,3 +182,21 @@ def test_three_processes_answer_three_questions_of_one_thread_at_once_and_all_ar
     arena: Arena, point: str
 ) -> None:
     all_are_heard(arena, arena.racers, 30, point)
+
+
+def test_who_waits_for_a_run_that_is_killed_takes_it_over_and_acts_on_both_answers(arena: Arena) -> None:
+    for n in range(5):
+        thread = f"killed, round {n}"
+        asked = arena.asked("many", thread)
+        doomed, waiting = Racer("dora", Path(arena.witness.path).parent), arena.racers[0]
+        doomed.start(graph="many", thread=thread, resume={asked["a"]: "a", asked["c"]: "c"}, hold="after settle")
+        assert doomed.heard() == {"at": "after settle"}
+        waiting.start(graph="many", thread=thread, resume={asked["b"]: "b"}, hold="after settle")
+        assert waiting.heard() == {"at": "after settle"}
+        (row,) = arena.store.threads(thread_id=thread)
+        assert (row.status, row.answer_seq) == ("running", 2)
+        waiting.go()
+        doomed.kill()
+        assert waiting.heard() == {"done": {"log": ["a", "b", "c", "end"]}, "asked": []}
+        arena.settled("many", thread)
+        assert {line: c for line, c in arena.witness.counts().items() if line.startswith(thread) and c > 1} == {}

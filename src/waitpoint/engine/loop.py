@@ -399,7 +399,8 @@ def _rest(
 def _unused(run: Run, read: int) -> list[EventRow]:
     """Put on record the answers that came when their node had already gone on without asking again."""
     assert run.segment is not None
-    done = [q for t in run.tasks if t.state == "done" for q in run.questions_under(t)]
+    under = run.questions_by_task()
+    done = [q for t in run.tasks if t.state == "done" for q in under.get(t.id, ())]
     return [event("answer_unused", q.id, by=q.by) for q in done if (q.settle_seq or 0) > read]
 
 

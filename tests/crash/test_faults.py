@@ -132,7 +132,7 @@ def stage(request: pytest.FixtureRequest, kind: str, tmp_path_factory: pytest.Te
 
 @pytest.mark.parametrize("act", [fail, interrupt_from_keyboard], ids=["full-disk", "ctrl-c"])
 def test_a_fault_reaches_the_caller_and_the_thread_goes_on_as_if_it_had_not_been(stage: Stage, act: Act) -> None:
-    stage.meet(act, stage.sampled(12))
+    stage.meet(act, stage.sampled(7))
 
 
 @every_point
@@ -185,7 +185,7 @@ only_asyncio = pytest.mark.parametrize("stage", [True], ids=["ainvoke"], indirec
 
 @only_asyncio
 def test_a_cancelled_run_goes_on_as_if_it_had_not_been(stage: Stage) -> None:
-    cancelled_at(stage, [[n] for n in stage.sampled(10)] + [[n, n + 1, n + 2] for n in stage.sampled(4)])
+    cancelled_at(stage, [[n] for n in stage.sampled(6)] + [[n, n + 1, n + 2] for n in stage.sampled(3)])
 
 
 @every_point
@@ -252,7 +252,7 @@ def left_at(stage: Stage, modes: Any, numbers: Sequence[int]) -> None:
 @pytest.mark.parametrize("modes", MODES, ids=str)
 def test_a_stream_closed_early_leaves_a_thread_that_goes_on(stage: Stage, modes: Any) -> None:
     count = parts_of(stage, modes)
-    left_at(stage, modes, sorted(random.Random(f"{modes}").sample(range(1, count + 1), 5)))
+    left_at(stage, modes, sorted(random.Random(f"{modes}").sample(range(1, count + 1), 3)))
 
 
 @every_point
@@ -266,7 +266,7 @@ def test_a_stream_closed_at_every_part(stage: Stage, modes: Any) -> None:
 
 def test_a_thread_that_could_not_be_given_back_is_when_the_store_works_again(stage: Stage) -> None:
     first = len(stage.whole.points.passed) // 2
-    for number in range(first, first + 6):
+    for number in range(first, first + 4):
         world = stage.world(Points(range(number, 10_000), fail))
         with pytest.raises(StoreError, match="disk is full"):
             stage.run(world, lambda graph: graph)

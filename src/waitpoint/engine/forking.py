@@ -18,7 +18,7 @@ from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
-from waitpoint.engine.questions import refuse_if_unread
+from waitpoint.engine.questions import unused_answers
 from waitpoint.engine.resuming import resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, start_row
@@ -46,7 +46,6 @@ def forked(
             thread_id=key.thread_id,
             status="running",
         )
-    refuse_if_unread(loaded, "going back to an old checkpoint")
     old = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
@@ -56,7 +55,7 @@ def forked(
     outcome_rows = [*(yield Store(_entry_again, (call, saver, base, head, writer))), *patch(head)]
     writes = Writes(checkpoints=[row], items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
-    writes.events = [*withdrawals(closed), event("forked", head.id, base=old.id)]
+    writes.events = [*unused_answers(loaded), *withdrawals(closed), event("forked", head.id, base=old.id)]
     then = claimed(call, thread, head.id, writer.numbers.next)
     yield Store(saver.move, (Move(key, thread, then, writes),))
     after = Loaded(then, row, outcome_rows, (), ())

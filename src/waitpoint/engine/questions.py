@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from waitpoint import codec
-from waitpoint.checkpoint.base import Loaded, OutcomeRow, QuestionRow, Writes
+from waitpoint.checkpoint.base import EventRow, Loaded, OutcomeRow, QuestionRow, Writes
 from waitpoint.engine.segment import Segment, event, withdrawals, within
 from waitpoint.engine.tasks import Outcome
-from waitpoint.errors import ThreadBusyError
 from waitpoint.records import Interrupt
 
 LISTED = 20
@@ -75,17 +74,10 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome, ns: str) -> Non
         _mark_taken(writes, segment, outcome)
 
 
-def refuse_if_unread(loaded: Loaded, what: str) -> None:
-    """Refuse to move a thread on from under an answer that was accepted and that no attempt has read yet."""
-    for question in loaded.questions:
-        if question.status == "answered" and not _was_read(question, loaded.outcomes):
-            thread_id, graph = question.key
-            raise ThreadBusyError(
-                f"Thread {thread_id!r} of graph {graph!r} has an answer that it has not acted on yet (to {question.id!r}), and "
-                f"{what} would drop it; continue the thread with invoke(None) first",
-                thread_id=thread_id,
-                status="ready",
-            )
+def unused_answers(loaded: Loaded) -> list[EventRow]:
+    """Put on record the accepted answers that no attempt has read, when the thread is moved on from under them."""
+    unread = (q for q in loaded.questions if q.status == "answered" and not _was_read(q, loaded.outcomes))
+    return [event("answer_unused", q.id, by=q.by) for q in unread]
 
 
 def _was_read(question: QuestionRow, outcomes: Sequence[OutcomeRow]) -> bool:

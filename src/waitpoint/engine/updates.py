@@ -24,7 +24,7 @@ from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
-from waitpoint.engine.questions import refuse_if_unread
+from waitpoint.engine.questions import unused_answers
 from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
@@ -109,7 +109,7 @@ class _Update:
                 thread_id=key.thread_id,
                 status="running",
             )
-        refuse_if_unread(loaded, "a change of the state")
+        self.unused = unused_answers(loaded)
         self.writer = ItemWriter(Numbers(self.thread.next_item if self.thread is not None else 0), graph.registry)
         self.rows: list[Any] = []
         self.outcomes: dict[str, OutcomeRow] = {}  # by task, for checkpoints that are made here
@@ -138,7 +138,7 @@ class _Update:
         writes = Writes(
             self.rows, self.writer.taken(), [*self.outcomes.values()], withdrawn=self.closed, final=self.final
         )
-        writes.events = [*withdrawals(self.closed), event("updated", head.id, source=head.source)]
+        writes.events = [*self.unused, *withdrawals(self.closed), event("updated", head.id, source=head.source)]
         self.saver.move(Move(self.key, old, then, writes))
         return {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": "", "checkpoint_id": head.id}}
 

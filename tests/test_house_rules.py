@@ -108,7 +108,7 @@ CASES: list[tuple[Callable[[Package], list[str]], Mapping[str, str], str | None]
     (layers.forbidden_dependencies, {"agents/a.py": "from langchain import agents"}, "imports langchain"),
     (layers.forbidden_dependencies, {"engine/a.py": "import langchain_core.messages"}, "imports langchain_core"),
     (layers.forbidden_dependencies, {"agents/a.py": "import langchain_core.messages"}, None),
-    (layers.imports_inside_functions, {"cli/a.py": "def f():\n    import json"}, "cli.a:2 imports json inside"),
+    (layers.imports_inside_functions, {"cli/a.py": "def f():\n    import os"}, "cli.a:2 imports os inside"),
     (
         layers.imports_inside_functions,
         {"cli/a.py": "class A:\n    def f(self):\n        import re"},

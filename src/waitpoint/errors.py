@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from waitpoint.records import Value
+
 __all__ = [
     "AlreadyAnsweredError",
     "AmbiguousInterruptError",
@@ -322,8 +324,8 @@ class NodeTimeoutError(WaitpointError, TimeoutError):
         self.idle_timeout = idle_timeout
 
 
-@dataclass(frozen=True, slots=True)
-class NodeError:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class NodeError(Value):
     """What an error handler is told: the node that failed and its exception (not itself an exception)."""
 
     node: str

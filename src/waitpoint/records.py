@@ -38,8 +38,32 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Interrupt(Generic[ResponseT]):
+class Row:  # noqa: PLW1641 - rows change, so they have no hash
+    """Equality and text of a dataclass with slots. One for all: to make them for each class slows every import."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _fields(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__slots__])
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, type(self)) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
+
+
+class Value(Row):
+    """A row that never changes, and so has a hash."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Interrupt(Value, Generic[ResponseT]):
     """A question that a node asked: its payload, its id for life, and the JSON Schema of a good answer (or None)."""
 
     value: Any
@@ -54,8 +78,8 @@ class Interrupt(Generic[ResponseT]):
         object.__setattr__(self, "response_schema", response_schema)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
-class Send:
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Send(Value):
     """Run `node` in the next superstep with `arg` as its input, once for each `Send`."""
 
     node: str
@@ -74,8 +98,8 @@ class Send:
         return f"Send(node={self.node!r}, arg={self.arg!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Command(Generic[N]):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Command(Value, Generic[N]):
     """Update the state, go somewhere, answer a question, or speak to the parent graph.
 
     `resume` left out means "no answer"; every value that is given, None and {} too, is an answer. A dict with keys in
@@ -99,16 +123,16 @@ class Command(Generic[N]):
         return f"Command({', '.join(f'{k}={v!r}' for k, v in given if v is not MISSING and v is not None and v != ())})"
 
 
-@dataclass(frozen=True, slots=True)
-class Overwrite:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Overwrite(Value):
     """Set a key to `value`, past its reducer; at most one for a key in a superstep."""
 
     value: Any
     type: Literal["__overwrite__"] = "__overwrite__"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Answer:
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Answer(Value):
     """An answer with its circumstances; use it as a `resume` value where author or repetition matter.
 
     `token` makes repetition harmless: a second answer with the same token and value returns the stored outcome.
@@ -135,15 +159,15 @@ class Answer:
         object.__setattr__(self, "token", token)
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Happened(Value):
     """A probe's finding: the effect took place, with this result."""
 
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotHappened:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class NotHappened(Value):
     """A probe's finding: the effect did not take place, so it is run."""
 
 
@@ -214,8 +238,8 @@ class StateSnapshot(NamedTuple):
     interrupts: tuple[Interrupt[Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Question(Value):
     """A question as the store lists it over all threads.
 
     `status` is "open", "answered" or "withdrawn"; times are UTC seconds. `path` is the chain of node names from the

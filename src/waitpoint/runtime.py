@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from waitpoint.errors import OutsideGraphError
+from waitpoint.records import Value
 
 ContextT = TypeVar("ContextT")
 StreamWriter = Callable[[Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionInfo:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ExecutionInfo(Value):
     """Where a node runs. `node_attempt` counts from 1; `node_first_attempt_time` is UTC seconds."""
 
     thread_id: str | None = None
@@ -40,8 +41,8 @@ class RunControl:
         self.drain_reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime(Generic[ContextT]):
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Runtime(Value, Generic[ContextT]):
     """What is injected into a node's `runtime` parameter."""
 
     context: ContextT = None  # type: ignore[assignment]

@@ -34,12 +34,16 @@ FACADES = ("types", "constants", "channels", "managed", "prebuilt", "tools", "me
 IMPORTED_WHEN_USED = {
     "asyncio": "40 ms, and a blocking program never needs it",
     "concurrent.futures": "13 ms, and one task at a time never needs it",
+    "difflib": "1 ms, and only mistakes need it",
+    "fractions": "1 ms, and few values are any",
+    "json": "1 ms, and only questions with a schema need it",
     "jsonschema_rs": "only questions with a schema need it",
     "langchain_core": "about a second, and most graphs hold no messages",
     "pydantic": "100 ms, and most graphs hold no models",
     "pydantic_core": "comes with pydantic",
     "rich": "only the command line on a terminal",
     "typer": "only the command line",
+    "zoneinfo": "2 ms, and few values have any",
     "zstandard": "only values that are large enough to compress",
 }
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from waitpoint import codec
 from waitpoint.errors import ConflictError
-from waitpoint.records import Question
+from waitpoint.records import Question, Row
 
 Status = Literal["idle", "ready", "running", "waiting", "failed"]
 Settled = Literal["answered", "withdrawn"]
@@ -34,8 +34,8 @@ class ThreadKey(NamedTuple):
     graph: str
 
 
-@dataclass(slots=True)
-class ThreadRow:
+@dataclass(slots=True, repr=False, eq=False)
+class ThreadRow(Row):
     """A thread's own row. `fence` grows with each run, `answer_seq` with each settlement, `next_item` with each item."""
 
     key: ThreadKey
@@ -51,8 +51,8 @@ class ThreadRow:
     updated_at: float
 
 
-@dataclass(slots=True)
-class CheckpointRow:
+@dataclass(slots=True, repr=False, eq=False)
+class CheckpointRow(Row):
     """One checkpoint of one namespace; `body` holds control state and references to items."""
 
     ns: str
@@ -64,16 +64,16 @@ class CheckpointRow:
     body: bytes
 
 
-@dataclass(slots=True)
-class ItemRow:
+@dataclass(slots=True, repr=False, eq=False)
+class ItemRow(Row):
     """One stored value of a thread, written once and referred to by number."""
 
     seq: int
     data: bytes
 
 
-@dataclass(slots=True)
-class OutcomeRow:
+@dataclass(slots=True, repr=False, eq=False)
+class OutcomeRow(Row):
     """What the last attempt of a task came to; rewritten by the next attempt. Key: (ns, checkpoint_id, task_id).
 
     `answer_seq` is the thread's when the attempt read its answers. `status` "patch" is an update by `Command` that was
@@ -91,8 +91,8 @@ class OutcomeRow:
     body: bytes
 
 
-@dataclass(slots=True)
-class JournalRow:
+@dataclass(slots=True, repr=False, eq=False)
+class JournalRow(Row):
     """One entry of a task's journal other than a question: a recorded step or a child graph.
 
     Key: (ns, checkpoint_id, task_id, seq). `token` names the execution. A stored row that is done or raised is replaced
@@ -111,8 +111,8 @@ class JournalRow:
     body: bytes
 
 
-@dataclass(slots=True)
-class QuestionRow:
+@dataclass(slots=True, repr=False, eq=False)
+class QuestionRow(Row):
     """A question, which is also its task's journal entry number `seq`.
 
     `root_checkpoint` is the root's head when it was asked (equal to `checkpoint_id` for the root's own questions).
@@ -151,8 +151,8 @@ class QuestionRow:
         return self.status == "open" or (self.status == "answered" and self.replaceable)
 
 
-@dataclass(slots=True)
-class EventRow:
+@dataclass(slots=True, repr=False, eq=False)
+class EventRow(Row):
     """One line of a thread's record, append-only; the store gives `seq`. `ref` is the id it speaks of."""
 
     kind: str
@@ -223,8 +223,8 @@ class Commit:
     durable: bool = False
 
 
-@dataclass(slots=True)
-class Settlement:
+@dataclass(slots=True, repr=False, eq=False)
+class Settlement(Row):
     """One question's answer or withdrawal."""
 
     id: str
@@ -306,8 +306,8 @@ class QuestionsChanged(ConflictError):  # noqa: N818 - names what happened
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Loaded:
+@dataclass(slots=True, repr=False, eq=False)
+class Loaded(Row):
     """A thread at one checkpoint of one namespace, read in one snapshot.
 
     `thread` is None if the thread does not exist, `checkpoint` if that namespace has none. `outcomes` and `journal` are
@@ -322,8 +322,8 @@ class Loaded:
     questions: Sequence[QuestionRow]
 
 
-@dataclass(slots=True)
-class PendingFilter:
+@dataclass(slots=True, repr=False, eq=False)
+class PendingFilter(Row):
     """Which questions `questions()` lists: by default all that can be answered, oldest first."""
 
     thread_id: str | None = None

@@ -23,6 +23,8 @@ _URLS: Final = frozenset({
 
 def encoder_of(cls: type) -> Encoder | None:
     """Return how values of this class are taken apart, if it is one of these types."""
+    if encoder := natives.seldom(cls):
+        return encoder
     if cls.__module__ == "pydantic.networks" and cls.__name__ in _URLS:
         return _encode_url
     if cls.__module__.startswith("pydantic_core.") and cls.__name__ == "TzInfo":

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import builtins
 import re
-import zoneinfo
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from fractions import Fraction
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final
@@ -92,8 +91,14 @@ def _decimal(value: Decimal) -> tuple[int, Any]:
     return Kind.DECIMAL, str(value)
 
 
-def _fraction(value: Fraction) -> tuple[int, Any]:
+def _fraction(value: Any) -> tuple[int, Any]:
     return Kind.FRACTION, [value.numerator, value.denominator]
+
+
+def _read_fraction(parts: list[Any]) -> Any:
+    from fractions import Fraction
+
+    return Fraction(parts[0], parts[1])  # two parts: a single text such as "1e999999999" would be computed
 
 
 def _complex(value: complex) -> tuple[int, Any]:
@@ -240,10 +245,16 @@ def fixed_offset(value: Any) -> tuple[int, Any]:
     return _timezone(timezone(value.utcoffset(None)))
 
 
-def _zoneinfo(value: zoneinfo.ZoneInfo) -> tuple[int, Any]:
+def _zoneinfo(value: Any) -> tuple[int, Any]:
     # A zone that was read from a file has no key: it comes out as a file object would, as nothing storable.
     key: str | None = value.key
     return Kind.ZONEINFO, value.utcoffset if key is None else key
+
+
+def _read_zoneinfo(key: str) -> Any:
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(key)
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
@@ -314,10 +325,8 @@ ENCODERS: Mapping[type, Encoder] = {
     time: _time,
     timedelta: _timedelta,
     timezone: _timezone,
-    zoneinfo.ZoneInfo: _zoneinfo,
     UUID: _uuid,
     Decimal: _decimal,
-    Fraction: _fraction,
     complex: _complex,
     range: _range,
     PurePosixPath: _path,
@@ -327,6 +336,16 @@ ENCODERS: Mapping[type, Encoder] = {
     re.Pattern: _pattern,
     **dict.fromkeys(BUILTIN_EXCEPTIONS.values(), _exception),
 }
+
+# By name: their modules are loaded by whoever has such a value, and by us only to read one.
+_SELDOM: Mapping[str, Encoder] = {"fractions.Fraction": _fraction, "zoneinfo.ZoneInfo": _zoneinfo}
+
+
+def seldom(cls: type) -> Encoder | None:
+    """Return the encoder of a class that is not in `ENCODERS` because its module may not be loaded."""
+    encoder = _SELDOM.get(f"{cls.__module__}.{cls.__qualname__}")
+    return encoder if encoder and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls else None
+
 
 _DECODERS_BY_KIND: Mapping[int, Decoder] = {
     Kind.BIG_INT: lambda p: int(p, 16),
@@ -342,10 +361,10 @@ _DECODERS_BY_KIND: Mapping[int, Decoder] = {
     Kind.TIME: _read_time,
     Kind.TIMEDELTA: lambda p: timedelta(*p),
     Kind.TIMEZONE: _read_timezone,
-    Kind.ZONEINFO: zoneinfo.ZoneInfo,
+    Kind.ZONEINFO: _read_zoneinfo,
     Kind.UUID: lambda p: UUID(hex=p),
     Kind.DECIMAL: Decimal,
-    Kind.FRACTION: lambda p: Fraction(p[0], p[1]),  # two parts: a single text such as "1e999999999" would be computed
+    Kind.FRACTION: _read_fraction,
     Kind.COMPLEX: lambda p: complex(*p),
     Kind.RANGE: lambda p: range(*p),
     Kind.PATH: _read_path,

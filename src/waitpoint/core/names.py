@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -15,6 +14,8 @@ def node_name(given: Any) -> Any:
 
 def suggestion(name: object, known: Iterable[object]) -> str:
     """Return "; did you mean 'search'?" if a known name looks like this one, else "; known: 'a', 'b'"."""
+    import difflib
+
     names = [str(k) for k in known]
     close = difflib.get_close_matches(str(name), names, n=1)
     if close:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import secrets
 import threading
 from pathlib import Path
 
@@ -28,6 +28,7 @@ _UNKNOWN = "unknown-boot"
 _lock = threading.Lock()
 _claims: dict[str, BaseCheckpointSaver] = {}  # the claims of this process, by their text
 _unreturned: dict[str, tuple[BaseCheckpointSaver, ThreadKey]] = {}  # claims whose thread could not be given back yet
+_numbers = itertools.count(1)  # of the claims of this process
 _me = ""
 _beating = False
 
@@ -36,13 +37,13 @@ def me() -> str:
     """Return the name of this process: boot id, pid namespace, pid and start time."""
     global _me  # noqa: PLW0603 - computed once a process
     if not _me:
-        _me = f"{_boot()}/{_namespace()}/{os.getpid()}/{_started(os.getpid()) or secrets.token_hex(4)}"
+        _me = f"{_boot()}/{_namespace()}/{os.getpid()}/{_started(os.getpid()) or os.urandom(4).hex()}"
     return _me
 
 
 def claim(saver: BaseCheckpointSaver) -> str:
     """Return a new text for the owner of a claim, and keep its lease alive until `release`."""
-    text = f"{me()}/{secrets.token_hex(6)}"
+    text = f"{me()}/{next(_numbers)}"
     with _lock:
         _claims[text] = saver
     if saver.blocking:

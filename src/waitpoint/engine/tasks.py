@@ -6,7 +6,7 @@ Written once as a generator of calls; `run_blocking` and `run_async` only differ
 from __future__ import annotations
 
 import inspect
-import random
+import os
 import time
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
@@ -302,7 +302,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
             if policy is None or tries >= policy.max_attempts or _is_final(scope.journal, error):
                 raise
             wait = policy.initial_interval * policy.backoff_factor ** (tries - 1)
-            wait = min(wait, policy.max_interval) + (random.uniform(0, 1) if policy.jitter else 0)  # noqa: S311
+            wait = min(wait, policy.max_interval) + (os.urandom(1)[0] / 255 if policy.jitter else 0)
             yield _Sleep(wait)
             scope.try_again()
             runtimes.enter(scope)  # what the failed attempt left running keeps the sealed journal of that attempt

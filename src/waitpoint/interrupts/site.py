@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ class Frame(NamedTuple):
 Site = tuple[Frame, ...]
 
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
-_STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
+_STDLIB = str(Path(os.__file__).parent) + os.sep
 _LOOP = tuple(str(Path(_STDLIB, "asyncio", name)) for name in ("events.py", "base_events.py", "runners.py"))
 _USER, _SKIP, _END = range(3)
 _kinds: dict[str, int] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from waitpoint.canonical import payload
@@ -112,6 +111,8 @@ def convert_answer(response_schema: Any, answer: Any) -> Any:
 
 def _validated_as_json(adapter: TypeAdapter[Any], answer: Any) -> tuple[Any] | None:
     """Try once more by the rules for JSON: a strict class refuses a date as text from Python, but not from JSON."""
+    import json
+
     from pydantic import ValidationError
 
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from waitpoint.canonical import digest
@@ -38,6 +37,8 @@ class _Keyed:
 
 @functools.lru_cache(maxsize=_CACHED)
 def _compiled(key: _Keyed) -> jsonschema_rs.Validator:
+    import json
+
     import jsonschema_rs
 
     json.dumps(key.schema, allow_nan=False)  # raises for what is no JSON and would reach a browser

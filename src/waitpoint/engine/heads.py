@@ -274,10 +274,10 @@ class ItemReader:
 
     def fetch(self, refs: Iterable[Ref]) -> None:
         """Read the items behind these references in one call of the store, where they were not read before."""
-        wanted = [found for ref in refs if not isinstance(ref, bytes) for found in _ranges_of(ref)]
-        if wanted and not self._ranges.issuperset(wanted):
-            self._data.update(self.saver.items(self.key, wanted))
-            self._ranges.update(wanted)
+        wanted = {found for ref in refs if not isinstance(ref, bytes) for found in _ranges_of(ref)}
+        if not wanted <= self._ranges:
+            self._data.update(self.saver.items(self.key, _joined(wanted)))
+            self._ranges |= wanted
 
     def values(self, refs: Mapping[str, Ref]) -> dict[str, Any]:
         """Decode the values behind references."""
@@ -292,6 +292,17 @@ class ItemReader:
         if isinstance(ref, int):
             return codec.loads(self._data[ref], self.registry)
         return [codec.loads(self._data[n], self.registry) for n in spread(ref)]
+
+
+def _joined(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join ranges that adjoin or overlap: a store looks each one up by itself."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _ranges_of(ref: int | list[int]) -> list[tuple[int, int]]:

@@ -66,7 +66,11 @@ def family(*parts: str | int) -> Callable[..., str]:
 
 
 def _prefixed(parts: Iterable[str | int]) -> bytes:
-    data = [str(part).encode("utf-8", "surrogatepass") for part in parts]
+    texts = [str(part) for part in parts]
+    joined = "".join([f"{len(text)}:{text}" for text in texts])
+    if joined.isascii():
+        return joined.encode()
+    data = [text.encode("utf-8", "surrogatepass") for text in texts]
     return b"".join([b"%d:%b" % (len(d), d) for d in data])
 
 

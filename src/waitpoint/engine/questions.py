@@ -63,7 +63,9 @@ def conclude(writes: Writes, segment: Segment, outcome: Outcome, ns: str) -> Non
         writes.events = [*writes.events, *(event("asked", q.id, node=q.node) for q in end.asked)]
     if end.entries:
         writes.journal = [*writes.journal, *end.entries]
-    gone = [(row.id, NOT_ASKED) for row in (*end.unreached, *_uncalled(segment, outcome, ns))]
+    gone = (
+        [(row.id, NOT_ASKED) for row in (*end.unreached, *_uncalled(segment, outcome, ns))] if segment.questions else []
+    )
     if gone:
         writes.withdrawn = [*writes.withdrawn, *gone]
         writes.events = [*writes.events, *withdrawals(gone)]

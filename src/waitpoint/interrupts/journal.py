@@ -253,9 +253,11 @@ class Journal:
         `answers_read_before` is the thread's `answer_seq` at the attempt before this one; answers given since and not
         taken, at the site of a new question, are drift. `ended`: the body returned or paused, rather than failed.
         """
-        end = Conclusion(last_effect=self._last_effect())
         with self.lock:
             self.sealed = True
+            if not (self._asked or self._rows or self.entries or self.children):
+                return Conclusion()
+            end = Conclusion(last_effect=self._last_effect())
             if ended:
                 end.entries = [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
             end.known = list((self.entries | {r.seq: r for r in end.entries}).values())

@@ -1,4 +1,7 @@
-"""Measure both sides in turn, A B A B, in one process, so that a busy machine is busy for both; medians are compared."""
+"""Measure both sides in turn, A B A B, in one process, so that a busy machine is busy for both; medians are compared.
+
+A turn does enough rounds that it matters little how cold the other side left the processor's caches.
+"""
 
 from __future__ import annotations
 

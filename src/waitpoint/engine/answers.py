@@ -36,7 +36,7 @@ from waitpoint.errors import (
 from waitpoint.records import Answer
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Prepared:
     """Answers that passed all checks; none are left if all were stored before, under the same tokens."""
 

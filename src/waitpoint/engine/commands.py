@@ -10,7 +10,7 @@ from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.tasks import Outcome, Task
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Store:
     """Call the store; the reply is its result, or its exception is raised in the loop."""
 
@@ -18,7 +18,7 @@ class Store:
     args: tuple[Any, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Start:
     """Start a task; its end comes as a reply to some `Next`."""
 
@@ -27,14 +27,14 @@ class Start:
     calls: Generator[Any, Any, Outcome]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Next:
     """Wait for a started task to end; the reply is (task, outcome). Raises TimeoutError after `timeout` seconds."""
 
     timeout: float | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Cancel:
     """Cancel started coroutines. The reply is how many started tasks will still end by a reply.
 
@@ -44,7 +44,7 @@ class Cancel:
     abandon: bool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Emit:
     """Hand a part to whoever consumes the run."""
 
@@ -53,7 +53,7 @@ class Emit:
     payload: Any
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Sleep:
     """Wait some seconds, holding nothing."""
 

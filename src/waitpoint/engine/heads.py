@@ -37,7 +37,7 @@ class Unknown(NamedTuple):
     path: str
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Head:
     """A decoded checkpoint: what it holds, where that is stored, and what is due."""
 
@@ -65,7 +65,7 @@ class Head:
         return self.tasks
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Numbers:
     """Gives out item numbers of a thread; shared by all graphs that run in it."""
 
@@ -218,7 +218,7 @@ def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: I
     return joined
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ItemCopies:
     """Writes a list anew in one run of numbers, whatever was stored before."""
 

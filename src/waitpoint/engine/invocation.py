@@ -29,7 +29,7 @@ from waitpoint.errors import (
 from waitpoint.records import START, Durability, OnPending
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Invocation:
     """One call of invoke or stream, sorted out."""
 
@@ -70,7 +70,7 @@ class Invocation:
         self.spec = self.spec._replace(output_keys=wanted, shown_keys=wanted, is_bare=isinstance(keys, str))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Opened:
     """What an opening came to: a run, one that only shows where the thread rests, or (`wait_for`) someone else's run."""
 

@@ -97,7 +97,7 @@ def answered(call: Invocation, saver: BaseCheckpointSaver, claimed_row: ThreadRo
     return Opened(run)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Prior:
     """An outcome row with its decoded parts."""
 

@@ -23,7 +23,7 @@ from waitpoint.records import Interrupt
 NOWHERE = ThreadKey("", "")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Run:
     """A run from a checkpoint on. `segment` is None without a checkpointer."""
 

@@ -13,7 +13,7 @@ from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
 from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Surroundings:
     """What all tasks of one graph run share."""
 
@@ -31,7 +31,7 @@ class Surroundings:
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class TaskScope:
     """The scope of one task's attempt."""
 

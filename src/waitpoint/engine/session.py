@@ -21,7 +21,7 @@ from waitpoint.records import INTERRUPT
 POLL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Parent:
     """The task in which a nested graph runs."""
 
@@ -32,7 +32,7 @@ class Parent:
     input_may_vary: bool = False  # the graph is the node itself, or a command changed the state while it waited
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Session:
     """A call of a graph. `wait` False: if another run has the thread, return at once instead of awaiting its rest."""
 

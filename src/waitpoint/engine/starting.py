@@ -53,7 +53,7 @@ def unsaved(call: Invocation) -> Run:
     return started.run(call, None)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Start:
     head: Head
     tasks: list[Task]

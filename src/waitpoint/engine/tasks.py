@@ -37,7 +37,7 @@ from waitpoint.interrupts.journal import Conclusion, Journal
 from waitpoint.records import END, Command, Interrupt, RetryPolicy, Send
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Body:
     """What the body of a task came to, kept apart from its routers: a body that finished is not run again."""
 
@@ -45,7 +45,7 @@ class Body:
     error: BaseException | None = None  # retries exhausted: the error handler's turn
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Task:
     """A task of the present superstep, with what earlier attempts left."""
 
@@ -74,7 +74,7 @@ class Task:
         return self.due.name
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Outcome:
     """What an attempt came to. `kind` "parent": a command for the parent graph; "stopped": cancelled or killed."""
 
@@ -93,7 +93,7 @@ class Outcome:
 # --- the calls that the generator asks for ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Do:
     """Call something of the user's with an input."""
 
@@ -163,7 +163,7 @@ class _Do:
         return call.fn(self.input, **wanted) if call.takes_input else call.fn(**wanted)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Sleep:
     seconds: float
 

@@ -50,7 +50,7 @@ class Recorder(Protocol):
         """Store the outcome of the execution named by the row's token; False if that execution no longer counts."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Asked:
     """A question in this attempt's eyes. `used`: reached in this attempt. `taken`: its answer was given to the body."""
 
@@ -75,7 +75,7 @@ class Asked:
         return cls(row, frames, extra.get("match", row.digest), extra.get("drift", 0))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Conclusion:
     """What an attempt's end adds to the record, and what it says of the questions that were there."""
 
@@ -89,7 +89,7 @@ class Conclusion:
     known: list[JournalRow] = field(default_factory=list)  # all entries of the task, for its next attempt
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Question:
     """One call of `interrupt()`: payload, where, and how it may be recognised."""
 

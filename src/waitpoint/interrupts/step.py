@@ -41,7 +41,7 @@ IN_DOUBT_ANSWER: dict[str, Any] = {
 }
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Call:
     """One call of `step()`, as it is recognised and shown."""
 

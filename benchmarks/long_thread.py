@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.measure import Row, main
+from benchmarks.measure import Row, clear_away, main
 from benchmarks.sides import OURS, PEER, STORES, Side, config
 
 COMPARED = 20  # turns at either end
@@ -85,8 +85,9 @@ def measure(quick: bool) -> Iterator[Row]:
             with ExitStack() as stack:
                 ours, peer = (talk(s, stack.enter_context(s.saver(store, folder))) for s in (OURS, PEER))
                 for _ in range(turns):
-                    ours.turn()
-                    peer.turn()
+                    for speaker in (ours, peer):
+                        clear_away()
+                        speaker.turn()
             middle = [statistics.median(t.seconds) for t in (ours, peer)]
             yield Row(f"{turns} turns: one turn", store, *middle)
             yield Row(f"{turns} turns: last / first {COMPARED}", store, ours.growth, peer.growth, False, at_most=1.3)

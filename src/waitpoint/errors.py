@@ -37,6 +37,7 @@ __all__ = [
     "ParentCommand",
     "PayloadError",
     "PendingQuestionsError",
+    "PermitUsedError",
     "QuestionWithdrawn",
     "ReplayMismatch",
     "RunAgainWarning",
@@ -161,6 +162,12 @@ class ConflictError(WaitpointError):
     """The thread is not in the state this change needs; nothing was stored. Read it again and decide."""
 
     code = "conflict"
+
+
+class PermitUsedError(ConflictError):
+    """A right to one execution was used up by another execution at the same moment; nothing was run."""
+
+    code = "permit_used"
 
 
 class ThreadBusyError(ConflictError):

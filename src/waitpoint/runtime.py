@@ -60,6 +60,14 @@ class Scope(Protocol):
     run: Any
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The state at the start of this superstep."""
+
+    @property
+    def specs(self) -> tuple[Any, ...]:
+        """The graphs that this task runs in, innermost first."""
+
+    @property
     def config(self) -> dict[str, Any]:
         """The node's own config."""
 

@@ -93,7 +93,7 @@ class OutcomeRow(Row):
 
 @dataclass(slots=True, repr=False, eq=False)
 class JournalRow(Row):
-    """One entry of a task's journal other than a question: a recorded step or a child graph.
+    """One entry of a task's journal other than a question: a recorded step, or a permit (see interrupts/permits.py).
 
     Key: (ns, checkpoint_id, task_id, seq). `token` names the execution. A stored row that is done or raised is replaced
     only by one with its token or a later attempt; another one is left out and the stored row stays.
@@ -103,7 +103,7 @@ class JournalRow(Row):
     checkpoint_id: str
     task_id: str
     seq: int
-    kind: Literal["step", "child"]
+    kind: Literal["step", "permit"]
     state: Literal["executing", "done", "raised", "not_happened"]
     attempt: int
     at: float
@@ -377,6 +377,10 @@ class BaseCheckpointSaver(ABC):
     @abstractmethod
     def load(self, key: ThreadKey, ns: str = "", checkpoint_id: str | None = None) -> Loaded:
         """Read a namespace at its newest checkpoint (the root: at the thread's head) or at the one named."""
+
+    @abstractmethod
+    def entry(self, key: ThreadKey, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read one journal entry."""
 
     @abstractmethod
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:

@@ -208,6 +208,13 @@ class InMemorySaver(BaseCheckpointSaver):
         questions.sort(key=_question_order)
         return Loaded(row, CheckpointRow(*found), outcomes, journal, questions)
 
+    def entry(self, key: ThreadKey, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read one journal entry."""
+        with self._lock:
+            thread = self._threads.get(key)
+            found = None if thread is None else thread.journal.get((ns, checkpoint_id), {}).get((task_id, seq))
+            return None if found is None else JournalRow(*found)
+
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""
         with self._lock:

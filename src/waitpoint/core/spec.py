@@ -101,6 +101,19 @@ class Join(NamedTuple):
         return f"join:{'+'.join(sorted(self.sources))}:{self.target}"
 
 
+class Unfinished(NamedTuple):
+    """A task that new input leaves behind: its node, what was sent to it, and how far it came.
+
+    `state` "waiting": a question was open; "failed": it raised `error`; "in_doubt": an effect of it may or may not have
+    happened; "due": it had not run.
+    """
+
+    node: str
+    arg: Any
+    state: Literal["waiting", "failed", "in_doubt", "due"]
+    error: str | None = None
+
+
 class GraphSpec(NamedTuple):
     """A compiled graph. `nodes` holds "__start__" too, a node without a call whose edges and branches are the entry.
 
@@ -109,6 +122,11 @@ class GraphSpec(NamedTuple):
     `make_input` validates and normalises the graph's input (pydantic schemas validate there). `types` are the schemas whose
     types the codec must know. `output_keys` are what `invoke` returns, `shown_keys` what streams and snapshots show: as a dict,
     or with `whole` or `is_bare` the value of the only one.
+
+    `settle(values, unfinished)` is asked when new input comes to a thread with unfinished tasks; it returns an update that
+    closes what they leave open (an agent's unanswered tool calls), or None. `asker` names what in the graph asks for sure,
+    so that a run without a checkpointer is refused before anything runs. `extras` is what layers above attach; the engine
+    only carries it.
     """
 
     name: str
@@ -123,3 +141,6 @@ class GraphSpec(NamedTuple):
     types: tuple[Any, ...] = ()
     whole: bool = False
     is_bare: bool = False
+    settle: Callable[[dict[str, Any], Sequence[Unfinished]], Any] | None = None
+    asker: str | None = None
+    extras: Mapping[str, Any] = _NONE

@@ -66,6 +66,16 @@ class TaskScope:
         self.begin(questions, entries)
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The state at the start of this superstep; lists and dicts are fresh."""
+        return {key: value.copy() if type(value) in (list, dict) else value for key, value in self.run.values.items()}
+
+    @property
+    def specs(self) -> tuple[Any, ...]:
+        """The graphs that this task runs in, innermost first."""
+        return (self.run.spec, *reversed(self.around.callers))
+
+    @property
     def node(self) -> str:
         """The node's name."""
         return self.task.node

@@ -30,7 +30,7 @@ from waitpoint.checkpoint.base import (
     Writes,
 )
 from waitpoint.engine.heads import Numbers
-from waitpoint.errors import ConflictError
+from waitpoint.errors import ConflictError, PermitUsedError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Durability
 
@@ -125,9 +125,18 @@ class Segment:
 
     # --- the recorder of journals ---
 
-    def record(self, row: JournalRow) -> None:
-        """Store a journal entry, durable when this returns."""
-        self.save(Writes(journal=[row]), durable=True)
+    def record(self, *rows: JournalRow) -> None:
+        """Store journal entries together, durable when this returns. Raises `PermitUsedError`."""
+        with self._lock:  # all that may use a permit of this thread pass here, one after the other
+            for row in rows:
+                now = self.entry(row.ns, row.checkpoint_id, row.task_id, row.seq) if row.state == "done" else None
+                if row.kind == "permit" and now is not None and now.state == "done" and now.body != row.body:
+                    raise PermitUsedError(f"The permit {row.task_id!r} was used by another execution; ask for another one")
+            self.save(Writes(journal=rows), durable=True)
+
+    def entry(self, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read a journal entry of the thread."""
+        return self.saver.entry(self.key, ns, checkpoint_id, task_id, seq)
 
     def conclude(self, row: JournalRow) -> bool:
         """Store the outcome of an execution that is on record, even if this run has lost the thread meanwhile."""

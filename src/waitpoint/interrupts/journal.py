@@ -43,8 +43,11 @@ class TaskIdentity(NamedTuple):
 class Recorder(Protocol):
     """What the engine lets a journal store while the task runs. Both calls are durable when they return."""
 
-    def record(self, row: JournalRow) -> None:
-        """Store an entry under the run's fence, and the task's base checkpoint before it if that is not stored yet."""
+    def record(self, *rows: JournalRow) -> None:
+        """Store entries under the run's fence, and the task's base checkpoint before them if that is not stored yet."""
+
+    def entry(self, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read an entry of the thread as it is stored now."""
 
     def conclude(self, row: JournalRow) -> bool:
         """Store the outcome of the execution named by the row's token; False if that execution no longer counts."""
@@ -126,6 +129,7 @@ class Journal:
         self.lock = threading.RLock()
         self.children = 0
         self.calls: dict[str, int] = {}  # how often each function was stepped in this attempt
+        self.notes: dict[Any, Any] = {}  # what layers above remember for the length of this attempt
         self.matched: set[int] = set()  # entries that a step of this attempt was answered from
 
     # --- questions ---

@@ -18,6 +18,7 @@ from waitpoint.checkpoint.base import (
     CheckpointRow,
     Commit,
     EventRow,
+    JournalRow,
     Loaded,
     Move,
     PendingFilter,
@@ -122,6 +123,11 @@ class FaultySaver(BaseCheckpointSaver):
         """Read a namespace at its newest checkpoint (the root: at the thread's head) or at the one named."""
         self._read("load")
         return self.inner.load(key, ns, checkpoint_id)
+
+    def entry(self, key: ThreadKey, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read one journal entry."""
+        self._read("entry")
+        return self.inner.entry(key, ns, checkpoint_id, task_id, seq)
 
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""

@@ -9,6 +9,7 @@ from waitpoint.checkpoint import rules
 from waitpoint.checkpoint.base import (
     CheckpointRow,
     EventRow,
+    JournalRow,
     Loaded,
     PendingFilter,
     QuestionRow,
@@ -43,6 +44,7 @@ _NEWEST = CHECKPOINT.select("WHERE tid = ? AND ns = ? ORDER BY id DESC LIMIT ?")
 _OLDER = CHECKPOINT.select("WHERE tid = ? AND ns = ? AND id < ? ORDER BY id DESC LIMIT ?")
 _OUTCOMES = OUTCOME.select("WHERE tid = ? AND ns = ? AND checkpoint_id = ? ORDER BY at, task_id")
 _JOURNAL = JOURNAL.select("WHERE tid = ? AND ns = ? AND checkpoint_id = ? ORDER BY at, task_id, seq")
+_ENTRY = JOURNAL.select("WHERE tid = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND seq = ?")
 _ITEMS = "SELECT key & 0xFFFFFFFF, data FROM item WHERE key >= ? AND key < ?"
 _EVENTS = "SELECT kind, at, ref, data, key & 0xFFFFFFFF FROM event WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
 
@@ -106,6 +108,12 @@ def load(cursor: Cursor, key: ThreadKey, ns: str, checkpoint_id: str | None) -> 
     journal = [journal_row(values) for values in cursor.execute(_JOURNAL, where)]
     asked = cursor.execute(_ASKED_BELOW, where) if ns else cursor.execute(_ASKED_AT_ROOT, (tid, checkpoint.id))
     return Loaded(thread, checkpoint, outcomes, journal, [question_row(values) for values in asked])
+
+
+def entry(cursor: Cursor, key: ThreadKey, place: tuple[str, str, str, int]) -> JournalRow | None:
+    """Read one journal entry."""
+    found = cursor.execute(_ENTRY, (find_tid(cursor, key), *place)).fetchone()
+    return None if found is None else journal_row(found)
 
 
 def items(cursor: Cursor, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:

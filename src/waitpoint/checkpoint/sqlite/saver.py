@@ -15,6 +15,7 @@ from waitpoint.checkpoint.base import (
     CheckpointRow,
     Commit,
     EventRow,
+    JournalRow,
     Loaded,
     Move,
     PendingFilter,
@@ -108,6 +109,10 @@ class SqliteSaver(BaseCheckpointSaver):
     def load(self, key: ThreadKey, ns: str = "", checkpoint_id: str | None = None) -> Loaded:
         """Read a namespace at its newest checkpoint (the root: at the thread's head) or at the one named."""
         return self._database.read(reads.load, key, ns, checkpoint_id)
+
+    def entry(self, key: ThreadKey, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
+        """Read one journal entry."""
+        return self._database.read(reads.entry, key, (ns, checkpoint_id, task_id, seq))
 
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""

@@ -16,6 +16,7 @@ from waitpoint.records import Value
 __all__ = [
     "AlreadyAnsweredError",
     "AmbiguousInterruptError",
+    "AsyncOnlyError",
     "ChangedInPlaceWarning",
     "CheckpointerRequiredError",
     "ConfigError",
@@ -86,6 +87,12 @@ class CheckpointerRequiredError(UsageError, RuntimeError):
     """Something asked to wait in a graph that has no checkpointer; compile the graph with one."""
 
     code = "checkpointer_required"
+
+
+class AsyncOnlyError(UsageError, NotImplementedError):
+    """Something that exists only in its async form was called in a blocking run, or the other way round."""
+
+    code = "async_only"
 
 
 class OutsideGraphError(UsageError, RuntimeError):

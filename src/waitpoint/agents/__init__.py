@@ -1,0 +1,1 @@
+"""Agents whose tool calls wait for a decision."""

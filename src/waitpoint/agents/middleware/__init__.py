@@ -1,0 +1,1 @@
+"""Middleware of agents: what is asked, retried, limited and refused around their steps."""

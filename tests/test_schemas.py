@@ -254,7 +254,8 @@ def test_choice_by_a_tag_reports_the_branch_that_was_chosen() -> None:
     assert [loc for loc, _ in misfits(nested, {"decisions": [{"type": "approve"}, {"type": "edit"}]})] == [
         ("decisions", 1, "edit", "edited_action")
     ]
-    assert len(misfits(TAGGED, {})) == 1
+    assert misfits(TAGGED, {}) == [(("type",), "Field required")]
+    assert misfits(TAGGED, {"edited_action": {"name": "secret"}}) == [(("type",), "Field required")]
     assert len(misfits(TAGGED, 5)) == 1
 
 

@@ -33,6 +33,7 @@ from waitpoint.errors import (
     UnstorableValueError,
     UsageError,
 )
+from waitpoint.interrupts import forms
 from waitpoint.records import Answer
 
 
@@ -134,7 +135,11 @@ def _is_repetition(row: QuestionRow | None, answer: Any, registry: Registry | No
     """Whether this very answer was stored before: same token, same value."""
     if row is None or not isinstance(answer, Answer) or answer.token is None or row.token != answer.token:
         return False
-    return row.answer == _stored(row, answer.value, registry)
+    try:
+        value = _as_read(row, answer.value)
+    except ValueError:  # its form refuses it, so it never was stored
+        return False
+    return row.answer == _stored(row, value, registry)
 
 
 def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Settlement:
@@ -150,10 +155,21 @@ def _settlement(row: QuestionRow, answer: Any, registry: Registry | None) -> Set
             reason="not_pending",
             interrupt_ids=[row.id],
         )
+    value = _as_read(row, given.value)
     if row.schema is not None:
-        schemas.check_answer(codec.loads(row.schema), _plain(given.value), title=f"answer to {row.id}")
-    data = _stored(row, given.value, registry)
+        schemas.check_answer(codec.loads(row.schema), _plain(value), title=f"answer to {row.id}")
+    data = _stored(row, value, registry)
     return Settlement(row.id, "answered", clock.now(), data, given.by, given.comment, given.token)
+
+
+def _as_read(row: QuestionRow, value: Any) -> Any:
+    """Return an answer in the shape of the question's form, if it has one that this process knows."""
+    extra = codec.loads(row.extra)
+    read = forms.read(extra["form"]) if "form" in extra else None
+    if read is None:
+        return value
+    schema = {} if row.schema is None else codec.loads(row.schema)
+    return read(codec.loads(row.value), schema, extra["form_data"], _plain(value))
 
 
 def _stored(row: QuestionRow, value: Any, registry: Registry | None) -> bytes:

@@ -94,12 +94,18 @@ class Conclusion:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Question:
-    """One call of `interrupt()`: payload, where, and how it may be recognised."""
+    """One call of `interrupt()`: payload, where, and how it may be recognised.
+
+    `form` names how answers are read before their schema is checked (see `interrupts/forms.py`), `form_data` is what
+    that needs beside the payload.
+    """
 
     payload: Any
     key: str | None
     ignore: tuple[str, ...]
     schema: dict[str, Any] | None
+    form: str | None = None
+    form_data: dict[str, Any] | None = None
 
 
 class Journal:
@@ -227,7 +233,9 @@ class Journal:
                 )
                 raise self.refusal
         seq = self.next_seq()
-        extra = {"path": task.path, "match": match} if match != digest else {"path": task.path}
+        extra: dict[str, Any] = {"path": task.path, "match": match} if match != digest else {"path": task.path}
+        if question.form is not None:
+            extra |= {"form": question.form, "form_data": question.form_data or {}}
         row = QuestionRow(
             id=ids.hashed("question", task.task_id, seq, digest),
             key=task.key,

@@ -52,6 +52,8 @@ def _in_branches(
         expected = sorted({repr(v) for branch in branches for each in branch for _, v in _constant(each, depth)})
         text = f"{next(iter(tags))!r} does not match any of the expected tags: {', '.join(expected)}"
         yield place, "union_tag_invalid", text
+    elif (key := _missed_by_all(branches, depth)) is not None:
+        yield (*place, key), "missing", "Field required"
     else:
         yield place, error.kind.name, error.message
 
@@ -65,6 +67,18 @@ def _constant(error: jsonschema_rs.ValidationError, depth: int) -> Iterator[tupl
     kind: Any = error.kind
     if kind.name == "const" and len(error.instance_path) == depth + 1:
         yield str(error.instance_path[-1]), kind.expected_value
+
+
+def _missed_by_all(branches: list[list[jsonschema_rs.ValidationError]], depth: int) -> str | None:
+    """Return the first key that every branch asks for and the answer lacks: without it no branch can be meant."""
+    missed = [
+        [str(cast("Any", each.kind).property) for each in branch if _lacks_key(each, depth)] for branch in branches
+    ]
+    return next((key for key in missed[0] if all(key in keys for keys in missed)), None) if missed else None
+
+
+def _lacks_key(error: jsonschema_rs.ValidationError, depth: int) -> bool:
+    return error.kind.name == "required" and len(error.instance_path) == depth
 
 
 def _tag_in(answer: Any, path: list[str | int], tags: dict[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from waitpoint.canonical import digest
@@ -14,7 +15,7 @@ _MASK: Final = "the answer"
 _CACHED: Final = 512
 
 
-def validator(schema: dict[str, Any]) -> jsonschema_rs.Validator:
+def validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
     """Return what checks values against a JSON Schema; raises ValueError or TypeError for an illegal one."""
     return _compiled(_Keyed(schema))
 
@@ -24,9 +25,9 @@ class _Keyed:
 
     __slots__ = ("digest", "schema")
 
-    def __init__(self, schema: dict[str, Any]) -> None:
-        self.schema = schema
-        self.digest = digest(schema)
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = dict(schema)
+        self.digest = digest(self.schema)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Keyed) and other.digest == self.digest

@@ -33,10 +33,11 @@ class Talk:
     seconds: list[float] = field(default_factory=list)
     payload: int = 0
     texts: random.Random = field(default_factory=lambda: random.Random(1))
+    reply: str = ""
 
     def turn(self) -> None:
         """Say something, approve the reply, and note how long it took."""
-        said = self.text()
+        said, self.reply = self.text(), self.text()
         start = perf_counter()
         asked = self.graph.invoke({"messages": [("user", said)]}, config("talk"))
         answered = self.graph.invoke(self.side.types.Command(resume="send it"), config("talk"))
@@ -64,7 +65,7 @@ def talk(side: Side, saver: Any) -> Talk:
     interrupt = side.types.interrupt
 
     def write(_: Any) -> dict[str, Any]:
-        return {"messages": [("ai", made.text())]}
+        return {"messages": [("ai", made.reply)]}
 
     def gate(_: Any) -> dict[str, Any]:
         assert interrupt({"question": "send the reply?"}) == "send it"

@@ -14,7 +14,7 @@ from typing_extensions import ReadOnly
 from waitpoint.core.spec import Channel
 from waitpoint.errors import GraphValidationError
 from waitpoint.graph.managed import IsLastStep, RemainingSteps
-from waitpoint.graph.message import MessagesState, add_messages, prepared
+from waitpoint.graph.message import MessagesState, add_messages, added, prepared
 from waitpoint.graph.schema import channel_of, is_same_channel, read_schema
 
 MaybeList = Optional[list[str]]  # noqa: UP045 - another object than `list[str] | None`
@@ -144,7 +144,7 @@ def test_a_bare_type_is_the_whole_state_under_one_key(declared: Any) -> None:
 
 def test_add_messages_on_a_list_is_a_channel_of_messages() -> None:
     found = read_schema(MessagesState).channels["messages"]
-    assert found == Channel("messages", "messages", add_messages, list, prepared)
+    assert found == Channel("messages", "messages", added, list, prepared)
 
 
 def test_add_messages_with_a_format_is_a_channel_of_messages() -> None:

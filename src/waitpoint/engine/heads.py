@@ -20,6 +20,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRo
 from waitpoint.codec import Registry
 from waitpoint.core.plan import Control, Due, due_tasks
 from waitpoint.core.spec import GraphSpec
+from waitpoint.engine import places
 from waitpoint.records import Send
 
 INLINE_BYTES = 64
@@ -203,7 +204,7 @@ def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: I
     """Ranges for a list, reusing the items of elements that are the very objects of the old list."""
     if not isinstance(old, list) or not isinstance(old_ref, list):
         return ranges(writer.elements(new, f"state.{key}"))
-    if len(new) >= len(old) and all(map(operator.is_, old, new)):
+    if places.grew(old, new) or (len(new) >= len(old) and all(map(operator.is_, old, new))):
         tail = ranges(writer.elements(new[len(old) :], f"state.{key}"))
         adjoins = old_ref and tail and old_ref[-1] == tail[0]
         joined = old_ref[:-1] + tail[1:] if adjoins else old_ref + tail
@@ -344,19 +345,22 @@ def _unknown(values: Mapping[str, Any]) -> dict[str, Unknown]:
 
 # --- cache ------------------------------------------------------------------------------------------------------------
 
-_caches: weakref.WeakKeyDictionary[BaseCheckpointSaver, OrderedDict[tuple[Any, ...], Head]] = (
+_caches: weakref.WeakKeyDictionary[BaseCheckpointSaver, OrderedDict[tuple[ThreadKey, str], Head]] = (
     weakref.WeakKeyDictionary()
 )
 _cache_lock = threading.Lock()
 
 
 def cache(saver: BaseCheckpointSaver, key: ThreadKey, head: Head) -> None:
-    """Keep a decoded checkpoint; checkpoints never change, so nothing is ever invalidated."""
+    """Keep a decoded checkpoint, the newest of each namespace; they never change, so nothing is ever invalidated."""
+    at = (key, head.ns)
     with _cache_lock:
-        heads = _caches.setdefault(saver, OrderedDict())
-        heads[(key, head.ns, head.id)] = head
-        heads.move_to_end((key, head.ns, head.id))
-        while len(heads) > CACHED_HEADS:
+        heads = _caches.get(saver)
+        if heads is None:
+            heads = _caches[saver] = OrderedDict()
+        before = heads.pop(at, None)
+        heads[at] = head if before is None or before.id <= head.id else before
+        if len(heads) > CACHED_HEADS:
             heads.popitem(last=False)
 
 
@@ -369,8 +373,8 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     reader = ItemReader(saver, key, registry)
     with _cache_lock:
         heads = _caches.get(saver)
-        known = None if heads is None else heads.get((key, row.ns, row.id))
-    if known is None:
+        known = None if heads is None else heads.get((key, row.ns))
+    if known is None or known.id != row.id:
         head = from_row(row, reader)
         cache(saver, key, head)
         return head
@@ -382,6 +386,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
         if isinstance(ref, list):
             old = known.values[name]
             values[name] = old[: len(old) - len(values[name])] + values[name]
+            places.repeat(old, values[name])
     head = Head(
         known.id, known.ns, row.parent_id, known.step, known.source, known.created_at, values, known.refs,
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,

@@ -260,8 +260,9 @@ def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSco
         assert node.error_handler is not None
         whole = node.reader if node.reader.make or node.reader.whole else Reader(tuple(spec.channels))
         given = _input(task, whole, values, scope)
+        scope.pushed = []
         raw = yield _Do(node.error_handler, given, scope, NodeError(node.name, body.error))
-        body.result = replace(collect(spec, node.name, raw), is_own=False)
+        body.result = replace(_with_pushed(spec, scope, collect(spec, node.name, raw)), is_own=False)
 
 
 def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
@@ -289,7 +290,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
             given = _input(task, node.reader, values, scope)
             sent_with = task.due.send.timeout if task.due.send is not None else None
             raw = yield _Do(node.call, given, scope, timeout=node.timeout if sent_with is None else sent_with)
-            return collect(spec, node.name, raw)
+            return _with_pushed(spec, scope, collect(spec, node.name, raw))
         except ParentCommand as sent:
             command = sent.args[0]
             if command.graph == Command.PARENT:
@@ -306,6 +307,13 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
             yield _Sleep(wait)
             scope.try_again()
             runtimes.enter(scope)  # what the failed attempt left running keeps the sealed journal of that attempt
+
+
+def _with_pushed(spec: GraphSpec, scope: TaskScope, result: Result) -> Result:
+    """Put what was pushed in front of what was returned."""
+    pushed = [write for key, message in scope.pushed for write in _writes(spec, result.node, {key: message})]
+    result.writes[:0] = _identified(spec, pushed)
+    return result
 
 
 def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolicy | None:
@@ -330,7 +338,11 @@ def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskS
     node = task.node
     if not node.branches or not result.is_own:
         return result
-    base = {key: fresh(value) for key, value in values.items()}  # a reducer may change its argument
+    base = dict(values)
+    for key, _ in result.writes:
+        channel = spec.channels.get(key)
+        if channel is not None and channel.kind == "fold" and key in base:
+            base[key] = fresh(base[key])  # a reducer of the user's may change its argument
     own, _ = apply_writes(spec, base, [result])
     gotos = list(result.gotos)
     for branch in node.branches:

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final, Literal, cast, overload
 
 from typing_extensions import TypedDict
 
+from waitpoint import runtime as runtimes
 from waitpoint.core.channels import overwritten
+from waitpoint.engine import places
 from waitpoint.records import MISSING, Overwrite
 
 REMOVE_ALL_MESSAGES: Final = "__remove_all__"
@@ -76,6 +78,44 @@ def prepared(write: Any) -> Any:
     if not isinstance(value, list) or "other" in _kinds_in(value):
         return write
     return Overwrite(identified(value))
+
+
+def added(left: Any, right: Any) -> list[Any]:
+    """Do what `add_messages` does, for a list that nobody changes: what is only appended looks at no older message."""
+    new, old = identified(right), _listed(left, "first")
+    ids = [message.id for message in new]
+    if len(set(ids)) == len(ids) and "removal" not in _kinds_in(new):
+        known = places.of(old) or _recorded(old)
+        if known is not None and not known.holds_any(ids, len(old)):
+            grown = [*old, *new]
+            places.grow(old, grown, ids)
+            return grown
+    return _merged(old, new)
+
+
+def _recorded(messages: list[Any]) -> places.Places | None:
+    if len(messages) < places.WORTH_KEEPING or "other" in _kinds_in(messages):
+        return None
+    return places.begin(messages, [message.id for message in messages])
+
+
+def reducer_of(reducer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return what a key of messages is combined with, where `add_messages` or a form of it was declared."""
+    return added if reducer is add_messages else reducer
+
+
+def push_message(message: Any, *, state_key: str | None = "messages") -> Any:
+    """Show a message in stream mode `messages` at once, from inside a node, and return it.
+
+    It is written to `state_key` with what the node returns; with None it is only shown. Raises `ValueError` for a message
+    without an id, which could not be told from the next one.
+    """
+    scope = runtimes.scope("push_message()")
+    (message,) = _coerced([message])
+    if message.id is None:
+        raise ValueError("Message ID is required: push_message() shows a message once, by its id; give it one")
+    scope.push(message, state_key)
+    return message
 
 
 def is_add_messages(reducer: Any) -> bool:

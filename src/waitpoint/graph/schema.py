@@ -15,7 +15,7 @@ from typing_extensions import ReadOnly
 from waitpoint.core.spec import Channel, ChannelKind, Reader
 from waitpoint.errors import GraphValidationError
 from waitpoint.graph.managed import ManagedValue
-from waitpoint.graph.message import is_add_messages, prepared
+from waitpoint.graph.message import is_add_messages, prepared, reducer_of
 
 ROOT = "__root__"
 
@@ -101,7 +101,7 @@ def channel_of(name: str, hint: Any) -> Channel:
     _check_reducer(name, reducer)
     concrete = _concrete_type(hint)
     if is_add_messages(reducer):
-        return Channel(name, "messages", reducer, list, prepared)
+        return Channel(name, "messages", reducer_of(reducer), list, prepared)
     kind: ChannelKind = "append" if reducer is operator.add and concrete is list else "fold"
     return Channel(name, kind, reducer, _default(concrete))
 

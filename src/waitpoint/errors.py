@@ -30,6 +30,7 @@ __all__ = [
     "GraphRecursionError",
     "GraphValidationError",
     "InvalidUpdateError",
+    "MissingPackageError",
     "NodeError",
     "NodeFailedError",
     "NodeTimeoutError",
@@ -48,7 +49,9 @@ __all__ = [
     "SwallowedInterruptError",
     "TaskNotFound",
     "ThreadBusyError",
+    "ToolCallLimitExceededError",
     "UnknownInterruptError",
+    "UnknownModelError",
     "UnknownTagError",
     "UnstorableValueError",
     "UsageError",
@@ -141,10 +144,64 @@ class UnstorableValueError(UsageError, TypeError):
         self.type_name = type_name
 
 
+class UnknownModelError(UsageError, ValueError):
+    """A name does not say which provider's model is meant; write it as `provider:model`."""
+
+    code = "unknown_model"
+
+    def __init__(self, message: str, *, model: str = "", provider: str = "") -> None:
+        super().__init__(message)
+        self.model = model
+        self.provider = provider
+
+
+class MissingPackageError(UsageError, ImportError):
+    """What was asked for needs a package that is not installed; install `package`."""
+
+    code = "missing_package"
+
+    def __init__(self, message: str, *, package: str = "") -> None:
+        super().__init__(message)
+        self.package = package
+
+
 class GraphRecursionError(WaitpointError, RecursionError):
     """The run took more supersteps than `recursion_limit` allows; raise the limit or end the loop."""
 
     code = "recursion_limit"
+
+
+class ModelCallLimitExceededError(WaitpointError):
+    """The run or thread has made as many model calls as `ModelCallLimitMiddleware` allows; raise the limit or stop.
+
+    The counts are those of the calls made.
+    """
+
+    code = "model_call_limit"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        thread_count: int = 0,
+        run_count: int = 0,
+        thread_limit: int | None = None,
+        run_limit: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.thread_count = thread_count
+        self.run_count = run_count
+        self.thread_limit = thread_limit
+        self.run_limit = run_limit
+
+
+class ToolCallLimitExceededError(ModelCallLimitExceededError):
+    """The model asks for more tool calls than `ToolCallLimitMiddleware` allows; raise the limit or stop.
+
+    The counts include the calls asked for; `tool_name` is None if the limit is for all tools together.
+    """
+
+    code = "tool_call_limit"
 
 
 # --- not found --------------------------------------------------------------------------------------------------------

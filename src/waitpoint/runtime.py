@@ -79,6 +79,9 @@ class Scope(Protocol):
     def writer(self) -> StreamWriter:
         """Emits in stream mode `custom`."""
 
+    def push(self, message: Any, key: str | None) -> None:
+        """Show a message in stream mode `messages`, and write it to `key` with what the node returns."""
+
 
 current: ContextVar[Scope | None] = ContextVar("waitpoint_scope", default=None)
 attempt: ContextVar[Any] = ContextVar("waitpoint_attempt", default=None)

@@ -16,6 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("checkpoint", "checkpoint.base", "store", "store.base", "cache", "cache.base"),
     ("interrupts",),
     ("core",),
+    ("stream",),
     ("engine",),
     ("graph", "func"),
     ("protocol",),
@@ -56,6 +57,7 @@ KNOWS_LANGCHAIN_CORE = (
     "engine.langchain",
     "graph.message",
     "messages",
+    "stream",
     "testing",
     "tools",
 )

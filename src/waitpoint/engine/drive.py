@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any
 
 from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
@@ -35,7 +35,7 @@ class Parts:
             return
 
 
-def drive(steps: Steps, parts: Parts | None = None, threads: int | None = None) -> Iterator[Emit]:
+def drive(steps: Steps, parts: Parts | None = None, threads: int | None = None) -> Generator[Emit]:
     """Obey the loop to its end, yielding its parts. `parts` (if given) brings what tasks show live."""
     return _Driver(steps, parts, threads).run()
 
@@ -55,7 +55,7 @@ class _Driver:
         )
         self.pool: Any = None
 
-    def run(self) -> Iterator[Emit]:
+    def run(self) -> Generator[Emit]:
         command, reply, failure = None, None, None
         try:
             while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
@@ -61,7 +61,7 @@ async def in_thread(call: Callable[..., T], *args: Any, **options: Any) -> T:
 
 def drive_async(
     steps: Steps, saver: BaseCheckpointSaver | None, parts: AsyncParts | None = None, at_once: int | None = None
-) -> AsyncIterator[Emit]:
+) -> AsyncGenerator[Emit]:
     """Obey the loop to its end, yielding its parts; at most `at_once` tasks of a step run at the same time."""
     return _Driver(steps, saver, parts or AsyncParts(), at_once).run()
 
@@ -77,7 +77,7 @@ class _Driver:
         self.tasks: set[asyncio.Task[None]] = set()
         self.running = 0
 
-    async def run(self) -> AsyncIterator[Emit]:
+    async def run(self) -> AsyncGenerator[Emit]:
         import asyncio
 
         reply: Any = None

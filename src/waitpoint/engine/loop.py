@@ -14,7 +14,7 @@ from typing import Any, Literal
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
-from waitpoint.engine import outcomes
+from waitpoint.engine import outcomes, saying
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
 from waitpoint.engine.heads import Head, cache, store_values, to_row
@@ -62,7 +62,8 @@ def _greeting(run: Run) -> Steps:
     """Tell what a consumer sees first: the values at the start, and what finished in an earlier run."""
     if "values" in run.modes and run.shows_start:
         yield Emit(run.shown_ns, "values", run.shown(run.values))
-    for task in run.tasks:
+    yield from saying.known(run)
+    for task in run.tasks if "updates" in run.modes else ():
         if task.cached:
             update = {task.name: outcomes.shown(run.spec, task.result), "__metadata__": {"cached": True}}
             yield from run.emit("updates", update)
@@ -90,6 +91,7 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             run.scopes.append(scope)
             if "tasks" in run.modes and task.name != START:
                 yield Emit(run.shown_ns, "tasks", _started(run, task))
+            yield from saying.sent(run, task)
             calls = attempt(run.spec, task, run.values, scope)
             yield Start(task, scope, watched(calls, run.spec, task.node, scope) if run.debug else calls)
             pending += 1
@@ -138,6 +140,7 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
             except BaseException:
                 task.outcome = outcome  # not on record: the commit that ends the run tries again
                 raise
+        yield from saying.returned(run, task)
         if "updates" in run.modes and task.name != START:
             yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result)})
     if "tasks" in run.modes and task.name != START:
@@ -291,7 +294,7 @@ def _tasks(run: Run) -> list[Task]:
 
 def _pause(run: Run) -> Deciding:
     """Rest with open questions, unless answers came meanwhile; True if the run rests."""
-    run.end = "waiting" if run.interrupts() else "breakpoint"
+    run.end = "waiting" if any(t.state == "waiting" and t.interrupts for t in run.tasks) else "breakpoint"
     segment = run.segment
     if segment is not None:
         writes = _all_outcomes(run)
@@ -305,14 +308,11 @@ def _pause(run: Run) -> Deciding:
         if (yield from _rest(run, status, writes)):
             return False
         run.show_nested()
-    interrupts = run.interrupts()
+    interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
-    if interrupts:
+    if interrupts and "values" in run.modes:
         shown = run.shown(run.visible())
-        if isinstance(shown, dict):
-            yield from run.emit("values", {**shown, INTERRUPT: interrupts})
-        else:
-            yield from run.emit("values", {INTERRUPT: interrupts})
+        yield from run.emit("values", {**(shown if isinstance(shown, dict) else {}), INTERRUPT: interrupts})
     return True
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from waitpoint import runtime as runtimes
 from waitpoint.config import checked_config
+from waitpoint.engine import saying
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.invocation import Invocation
@@ -82,6 +83,8 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.live = around.live
     call.around.live, call.around.live_modes = around.live, around.live_modes
     call.around.emit_custom = _writer(around.live, call.shown_ns) if "custom" in around.live_modes else None
+    if saying.MODE in around.live_modes:
+        call.around.say, call.around.listen = saying.sayer(around.live, call.shown_ns), saying.listening
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"
@@ -94,7 +97,10 @@ def go_live(session: Session, parts: Any, subgraphs: bool) -> None:
     around.live = parts
     if "custom" in call.modes:
         around.emit_custom = _writer(parts, call.shown_ns)
-    around.live_modes = call.modes if subgraphs else frozenset()
+    if saying.MODE in call.modes:
+        around.say, around.listen = saying.sayer(parts, call.shown_ns), saying.listening
+    if subgraphs:
+        around.live_modes = call.modes
 
 
 def _writer(live: Any, ns: tuple[str, ...]) -> Any:

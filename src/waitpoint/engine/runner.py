@@ -6,6 +6,7 @@ Thin faces: each call becomes an `Invocation`, a `Session` runs it, a driver obe
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from typing import Any, cast
 
 from waitpoint import runtime as runtimes
@@ -19,9 +20,10 @@ from waitpoint.engine.drive_async import AsyncParts, drive_async, in_thread
 from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
-from waitpoint.engine.shown import Shape, shape_of
+from waitpoint.engine.shown import Shape, View, shape_of
 from waitpoint.errors import ConfigError, UsageError
 from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
+from waitpoint.stream.listener import unheard
 
 RESERVED = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"})
 
@@ -75,22 +77,24 @@ class Runner(Declared):
     ) -> Iterator[Any]:
         """Run to the next rest, yielding parts as they come; `options` are those of `invoke`.
 
-        `stream_mode` is one of "values", "updates", "custom", "tasks", or a list of them (default "updates"); a list
-        makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
+        `stream_mode` is one of "values", "updates", "custom", "messages", "tasks", or a list of them (default "updates");
+        a list makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
         """
         shape = shape_of(stream_mode, subgraphs)
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
         outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
+        view = View(shape, session.call.shown_ns)
         parts = None
         if shape.live:
             parts = Parts()
             nested.go_live(session, parts, subgraphs)
-        for part in drive(session.steps(), parts, _at_once(session)):
-            if part.mode in outer_modes:
-                session.call.live.put(part)
-            if part.mode in shape.modes:
-                yield shape.shown(part)
+        # Closed by name: a consumer that leaves must not depend on when the garbage is collected.
+        with closing(drive(session.steps(), parts, _at_once(session))) as run:
+            for part in run:
+                if part.mode in outer_modes:
+                    session.call.live.put(part)
+                yield from view.of(part)
         if session.parent is not None:
             nested.concluded(session)
 
@@ -130,18 +134,16 @@ class Runner(Declared):
         options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
         outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
+        view = View(shape, session.call.shown_ns)
         parts = AsyncParts()
         if shape.live:
             nested.go_live(session, parts, subgraphs)
-        run = drive_async(session.steps(), session.saver(), parts, _at_once(session))
-        try:
+        async with aclosing(drive_async(session.steps(), session.saver(), parts, _at_once(session))) as run:
             async for part in run:
                 if part.mode in outer_modes:
                     session.call.live.put(part)
-                if part.mode in shape.modes:
-                    yield shape.shown(part)
-        finally:
-            await run.aclose()  # type: ignore[attr-defined]
+                for shown in view.of(part):
+                    yield shown
         if session.parent is not None:
             nested.concluded(session)
 
@@ -210,6 +212,8 @@ class Runner(Declared):
             full = merged(scope.config, config)
         else:
             scope, full = None, merged(config)
+        if "callbacks" in full:
+            full["callbacks"] = unheard(full["callbacks"])
         limit = full.setdefault("recursion_limit", RECURSION_LIMIT)
         if not isinstance(limit, int) or limit < 1:
             raise ConfigError(f"`recursion_limit` is {limit!r}; give a whole number of at least 1")

@@ -11,6 +11,10 @@ from waitpoint.checkpoint.base import JournalRow, QuestionRow
 from waitpoint.errors import NodeError
 from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
 from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
+from waitpoint.stream.said import Said
+
+# What mode `messages` tells of the config, beside its metadata; other keys may be secrets.
+TOLD = ("thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "task_id", "assistant_id", "graph_id")
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -29,6 +33,8 @@ class Surroundings:
     callers: tuple[Any, ...] = ()  # the graphs around this one, outermost first
     live: Any = None  # takes parts while tasks run
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
+    say: Callable[[Any], None] | None = None  # takes what is said in mode `messages`, if somebody listens
+    listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -46,6 +52,7 @@ class TaskScope:
     journal: Journal = field(init=False)
     started_at: float = field(default_factory=clock.now)
     tries: int = 1
+    pushed: list[tuple[str, Any]] = field(default_factory=list)  # messages to be written with what the body returns
     _config: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None
 
@@ -63,6 +70,7 @@ class TaskScope:
         questions: list[QuestionRow] = [a.row for a in before.asked]
         entries: list[JournalRow] = list(before.entries.values())
         self._config = self._runtime = None
+        self.pushed = []
         self.begin(questions, entries)
 
     @property
@@ -96,7 +104,16 @@ class TaskScope:
             configurable = {**given.get("configurable", {}), "checkpoint_ns": ns}
             metadata = {**given.get("metadata", {}), **(self.node_metadata or {}), **where}
             self._config = {**given, "configurable": configurable, "metadata": metadata}
+            if self.around.listen is not None:
+                self._config["callbacks"] = self.around.listen(self, given.get("callbacks"))
         return self._config
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What mode `messages` tells of each message of this task."""
+        config = self.config
+        configurable = config["configurable"]
+        return {**config["metadata"], **{k: configurable[k] for k in TOLD if k in configurable}}
 
     @property
     def runtime(self) -> Runtime[Any]:
@@ -120,6 +137,13 @@ class TaskScope:
     def writer(self) -> Callable[[Any], None]:
         """Emits in stream mode `custom`; does nothing when nobody listens."""
         return self.around.emit_custom or _silent
+
+    def push(self, message: Any, key: str | None) -> None:
+        """Show a message now; it is written to `key` with what the body returns."""
+        if key is not None:
+            self.pushed.append((key, message))
+        if self.around.say is not None:
+            self.around.say(Said("whole", message, self.told))
 
     def wanted(self, what: str, error: NodeError | None) -> Any:
         """Return the value of an injected parameter."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from waitpoint.engine.commands import Emit
 from waitpoint.errors import ConfigError
+from waitpoint.stream.said import Chunks
 
-MODES = ("values", "updates", "custom", "tasks")
+MODES = ("values", "updates", "custom", "messages", "tasks")
 
 
 class Shape(NamedTuple):
@@ -21,13 +22,25 @@ class Shape(NamedTuple):
     @property
     def live(self) -> bool:
         """Whether parts come from inside running tasks."""
-        return self.subgraphs or "custom" in self.modes
+        return self.subgraphs or "custom" in self.modes or "messages" in self.modes
 
-    def shown(self, part: Emit) -> Any:
-        """Return the part as the consumer gets it."""
-        if self.subgraphs:
-            return (part.ns, part.mode, part.payload) if self.many else (part.ns, part.payload)
-        return (part.mode, part.payload) if self.many else part.payload
+
+class View:
+    """One consumer's view of a run: which parts it sees, and what they look like."""
+
+    def __init__(self, shape: Shape, ns: tuple[str, ...]) -> None:
+        self.shape, self.ns = shape, ns
+        self.messages = Chunks()
+
+    def of(self, part: Emit) -> Iterable[Any]:
+        """Return what the consumer gets for a part."""
+        shape = self.shape
+        if part.mode not in shape.modes or (part.ns != self.ns and not shape.subgraphs):
+            return ()
+        payloads = self.messages.shown(part.payload) if part.mode == "messages" else (part.payload,)
+        if shape.subgraphs:
+            return [(part.ns, part.mode, p) if shape.many else (part.ns, p) for p in payloads]
+        return [(part.mode, p) for p in payloads] if shape.many else payloads
 
 
 def shape_of(stream_mode: str | Sequence[str] | None, subgraphs: bool) -> Shape:

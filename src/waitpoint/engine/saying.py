@@ -1,0 +1,62 @@
+"""Mode `messages` in the loop: what tasks returned, what was there before, and who hears the models of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from waitpoint.engine.commands import Emit
+from waitpoint.engine.run import Run
+from waitpoint.engine.scope import TaskScope
+from waitpoint.engine.tasks import Task
+from waitpoint.records import START
+from waitpoint.stream.listener import heard_by, listener
+from waitpoint.stream.said import Said, messages_in
+
+MODE = "messages"
+
+
+def known(run: Run) -> Iterable[Emit]:
+    """Tell which messages are there at the start: in the state, and in what finished in an earlier run."""
+    if MODE in run.modes:
+        yield _known(run, [*run.values.values(), *(v for t in run.tasks if t.cached for v in _written(t))])
+
+
+def sent(run: Run, task: Task) -> Iterable[Emit]:
+    """Tell which messages came to a task with its `Send`."""
+    if MODE in run.modes and task.due.send is not None:
+        given = task.due.send.arg
+        parts = given if isinstance(given, dict) else getattr(given, "__dict__", None)
+        yield _known(run, [given] if parts is None else list(parts.values()))
+
+
+def returned(run: Run, task: Task) -> Iterable[Emit]:
+    """Show the messages that a task returned."""
+    if MODE not in run.modes:
+        return
+    if task.name == START:
+        yield _known(run, _written(task))
+        return
+    scope = next(s for s in run.scopes if s.task.task_id == task.id)
+    for message in messages_in(_written(task)):
+        yield Emit(run.shown_ns, MODE, Said("whole", message, scope.told))
+
+
+def _known(run: Run, values: list[Any]) -> Emit:
+    return Emit(run.shown_ns, MODE, Said("known", messages_in(values), {}))
+
+
+def _written(task: Task) -> list[Any]:
+    return [value for _, value in task.result.writes] if task.result is not None else []
+
+
+def sayer(live: Any, ns: tuple[str, ...]) -> Callable[[Said], None]:
+    """Return what takes the sayings of a graph's tasks to the consumer."""
+    return lambda said: live.put(Emit(ns, MODE, said))
+
+
+def listening(scope: TaskScope, callbacks: Any) -> Any:
+    """Return callbacks by which the models of a task are heard."""
+    told = scope.told
+    hidden = frozenset(scope.config["configurable"]).difference(told)
+    return heard_by(callbacks, listener(scope.around.say, told, hidden))  # type: ignore[arg-type]

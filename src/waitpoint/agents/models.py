@@ -98,6 +98,12 @@ def _for_ollama(settings: Settings) -> Settings:
     return {**settings, "client_kwargs": client} if client else settings
 
 
+def _for_fireworks(settings: Settings) -> Settings:
+    """Take the address that Fireworks documents, which ends in the version: its client adds that by itself."""
+    address = settings.get("base_url")
+    return {**settings, "base_url": address.rstrip("/").removesuffix("/v1")} if isinstance(address, str) else settings
+
+
 def _for_hugging_face(settings: Settings) -> Settings:
     """Ask the hosted models unless told otherwise: the class would download the model into this process."""
     return {"backend": "endpoint", **settings}
@@ -109,7 +115,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider("langchain-anthropic", "ChatAnthropic"),
     "google": Provider("langchain-google-genai", "ChatGoogleGenerativeAI"),
     "openrouter": Provider("langchain-openrouter", "ChatOpenRouter"),
-    "fireworks": Provider("langchain-fireworks", "ChatFireworks"),
+    "fireworks": Provider("langchain-fireworks", "ChatFireworks", prepare=_for_fireworks),
     "baseten": Provider("langchain-baseten", "ChatBaseten"),
     "ollama": Provider("langchain-ollama", "ChatOllama", {"max_tokens": "num_predict"}, prepare=_for_ollama),
     "azure_openai": Provider("langchain-openai", "AzureChatOpenAI"),

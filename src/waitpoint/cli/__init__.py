@@ -1,4 +1,4 @@
-"""The terminal: run, inbox, show, answer, withdraw, continue, threads, trace."""
+"""The terminal: run, inbox, show, answer, approve, edit, reject, respond, decide, withdraw, continue, threads, trace."""
 
 from waitpoint.cli.program import main
 

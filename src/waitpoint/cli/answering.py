@@ -3,51 +3,42 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from waitpoint.checkpoint.base import QuestionRow, ThreadRow
 from waitpoint.cli import exits, given, lookup, running, safe, terminal
-from waitpoint.cli.options import command
+from waitpoint.cli.options import BY, NO_RUN, Recording, command
 from waitpoint.cli.place import Place
 from waitpoint.engine import answers, owner
 from waitpoint.engine.runner import Runner
 from waitpoint.errors import UsageError
 from waitpoint.records import Answer
 
-_ID = Annotated[str, typer.Argument(metavar="ID", help="The question's id, or the beginning of it.")]
-_BY = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; default: the user of this computer.")
-]
-_NO_RUN = Annotated[bool, typer.Option("--no-run", help="Only record it; the thread is run by whoever continues it.")]
+ID = Annotated[str, typer.Argument(metavar="ID", help="The question's id, or the beginning of it.")]
 
 
 @command(with_graph=True)
 def answer(
     place: Place,
-    id: _ID,
+    id: ID,
     answer: Annotated[str, typer.Argument(metavar="JSON", help="The answer; also @FILE, or - for stdin.")],
-    by: _BY = None,
-    comment: Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="A remark for the record.")] = None,
-    no_run: _NO_RUN = False,
+    recording: Recording,
 ) -> int:
     """Answer a question and run its thread to the next rest."""
     saver = place.saver()
     value = given.json_value(answer, "The answer")
-    row = lookup.question(saver, id)
-    graph = None if no_run else place.bound(place.graph_of(row.key.graph))
-    thread = answers.answer(saver, row.id, Answer(value, by=by or _user(), comment=comment))
-    return _after(place, graph, row, thread, "answer")
+    return recorded(place, lookup.question(saver, id), value, recording, "answer")
 
 
 @command(with_graph=True)
 def withdraw(
     place: Place,
-    id: _ID,
+    id: ID,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the graph is told.")],
-    by: _BY = None,
-    no_run: _NO_RUN = False,
+    by: BY = None,
+    no_run: NO_RUN = False,
 ) -> int:
     """Close a question without an answer and run its thread, which is told so."""
     saver = place.saver()
@@ -59,10 +50,18 @@ def withdraw(
     return _after(place, graph, row, thread, "withdrawal")
 
 
+def recorded(place: Place, row: QuestionRow, value: Any, recording: Recording, what: str) -> int:
+    """Record an answer, and run the thread unless that is not wanted; `what` names the answer in notes."""
+    graph = None if recording.no_run else place.bound(place.graph_of(row.key.graph))
+    given = Answer(value, by=recording.by or _user(), comment=recording.comment)
+    thread = answers.answer(place.saver(), row.id, given)
+    return _after(place, graph, row, thread, what)
+
+
 def _after(place: Place, graph: Runner | None, row: QuestionRow, thread: ThreadRow, what: str) -> int:
     if graph is not None:
         if not place.as_json:
-            terminal.note(f"Recorded the {what} {'to' if what == 'answer' else 'of'} {row.id[: lookup.SHORTEST]}.")
+            terminal.note(f"Recorded the {what} {'of' if what == 'withdrawal' else 'to'} {row.id[: lookup.SHORTEST]}.")
             if thread.status == "running" and not owner.is_dead(thread):
                 terminal.note("Another process runs the thread and takes it in; waiting for it to rest.")
         return running.run_to_rest(place, graph, row.key, None)

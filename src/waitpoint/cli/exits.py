@@ -42,6 +42,8 @@ def sentence(error: BaseException) -> str:
     listed = "; ".join(misfits)
     if title.startswith("answer to "):
         return f"The {title} does not fit its schema - {listed} - nothing was stored; `show` tells what fits"
+    if title.startswith("decision"):
+        return f"The {title} cannot be taken - {listed} - nothing was stored; `show` tells what can be decided"
     return f"The input does not fit '{title}' - {listed} - nothing was stored; mend it and run again"
 
 

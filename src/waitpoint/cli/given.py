@@ -14,7 +14,11 @@ MOST_BYTES = 64 * 1024 * 1024
 
 def json_value(text: str, what: str) -> Any:
     """Return the value that an argument gives; `what` names it in errors ("The answer"). Raises `UsageError`."""
-    source = _read(text, what)
+    return parsed(_read(text, what), what)
+
+
+def parsed(source: str, what: str) -> Any:
+    """Return the value of a JSON text that was read somewhere. Raises `UsageError`."""
     try:
         return json.loads(source, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

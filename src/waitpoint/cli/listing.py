@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import PendingFilter, ThreadRow, as_question
-from waitpoint.cli import exits, lookup, questions, safe, samples, terminal, times
+from waitpoint.cli import calls, cards, exits, lookup, questions, safe, samples, terminal, times
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.engine import owner
@@ -75,8 +76,18 @@ def show(
     for name, text in _facts(question):
         terminal.say(f"  {name:<8} {text}")
     terminal.say()
-    terminal.say(safe.json_text(question.value))
-    if question.can_answer:
+    review = calls.review_of(question)
+    if review is not None:
+        _say_all(cards.review_lines(review))
+    elif cards.is_in_doubt(question.value):
+        _say_all(cards.doubt_lines(question.value))
+    else:
+        terminal.say(safe.json_text(question.value))
+    if question.can_answer and review is not None:
+        _say_commands("Decide with:", questions.commands(place, question))
+    elif question.can_answer and cards.is_in_doubt(question.value):
+        _say_choices(place, question)
+    elif question.can_answer:
         _say_how(place, question)
     elif question.status == "answered":
         terminal.say()
@@ -173,6 +184,23 @@ def _say_how(place: Place, question: Question) -> None:
             terminal.say("The answer is an object:")
             terminal.table(_FIELDS, [_field_cells(field) for field in fields])
         terminal.say()
-    terminal.say("Answer with:")
-    for each in questions.commands(place, question):
+    _say_commands("Answer with:", questions.commands(place, question))
+
+
+def _say_choices(place: Place, question: Question) -> None:
+    """Say what the answers to an effect in doubt mean."""
+    terminal.say()
+    answers = samples.samples(question.response_schema)
+    for answer, each in zip(answers, questions.commands(place, question), strict=True):
+        terminal.say(cards.doubt_choice(answer))
         terminal.say(f"  {each}")
+
+
+def _say_commands(title: str, commands: Iterable[str]) -> None:
+    terminal.say(title)
+    _say_all(f"  {each}" for each in commands)
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for each in lines:
+        terminal.say(each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from waitpoint.cli import graphs, safe, stores
 from waitpoint.cli.settings import FILE_NAME, Settings, read_settings
 from waitpoint.engine.runner import Runner
 from waitpoint.errors import ConfigError
+
+_WITH_GRAPH = ("answer", "withdraw", "continue", "approve", "edit", "reject", "respond", "decide")
 
 
 @dataclass(slots=True)
@@ -113,15 +116,15 @@ class Place:
 
     # --- lines to type ---
 
-    def line(self, *words: str) -> str:
-        """Return a command to be typed, with the flags that this one was given."""
+    def line(self, *words: str, options: Sequence[str] = ()) -> str:
+        """Return a command to be typed, with options of its own and the flags that this one was given."""
         program = "waitpoint" if shutil.which("waitpoint") else sys.argv[0]
-        flags: list[str] = []
+        flags = list(options)
         if self.store_flag is not None:
             flags += ["--store", self.store_flag]
         if self.config_flag is not None:
             flags += ["--config", self.config_flag]
-        if self.graph_flag is not None and words[0] in ("answer", "withdraw", "continue"):
+        if self.graph_flag is not None and words[0] in _WITH_GRAPH:
             flags += ["--graph", self.graph_flag]
         command, *given = words
         if any(word.startswith("-") and word != "-" for word in given):

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, exits, listing, starting, terminal, tracing
+from waitpoint.cli import answering, deciding, exits, listing, starting, terminal, tracing
 from waitpoint.version import __version__
 
 _ABOUT = """Run graphs that wait for people, and answer what they ask.
@@ -80,6 +80,11 @@ def _app() -> typer.Typer:
     app.command("inbox")(listing.inbox)
     app.command("show")(listing.show)
     app.command("answer")(answering.answer)
+    app.command("approve")(deciding.approve)
+    app.command("edit")(deciding.edit)
+    app.command("reject")(deciding.reject)
+    app.command("respond")(deciding.respond)
+    app.command("decide")(deciding.decide)
     app.command("withdraw")(answering.withdraw)
     app.command("continue")(starting.go_on)
     app.command("threads")(listing.threads)

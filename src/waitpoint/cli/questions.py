@@ -7,13 +7,13 @@ from typing import Any
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import QuestionRow, as_question
-from waitpoint.cli import lookup, safe, samples, terminal, times
+from waitpoint.cli import calls, cards, lookup, safe, samples, terminal, times
 from waitpoint.cli.place import Place
 from waitpoint.codec import to_json
 from waitpoint.records import Question
 
 CARDS = 3  # more questions than these are listed in a table
-_WORDS = ("question", "message", "prompt", "title", "text", "description")
+_WORDS = ("question", "message", "prompt", "instruction", "title", "text", "description")
 _COLUMNS = (
     terminal.Column("ID", "cyan"),
     terminal.Column("GRAPH"),
@@ -36,10 +36,18 @@ def summary(value: Any) -> str:
         return safe.line(plain)
     if not isinstance(plain, dict):
         return safe.json_text(plain, indent=None)
+    if cards.is_in_doubt(value):
+        return cards.doubt_summary(value)
     lead = next((plain[w] for w in _WORDS if isinstance(plain.get(w), str) and plain[w].strip()), None)
     if lead is not None:
         return safe.line(lead.strip())
     return ", ".join(f"{safe.line(k)}: {_short(v)}" for k, v in plain.items()) or "{}"
+
+
+def headline(question: Question) -> str:
+    """Return a question in one line; one about tool calls names the tools."""
+    review = calls.review_of(question)
+    return summary(question.value) if review is None else cards.summary(review)
 
 
 def _short(value: Any) -> str:
@@ -47,10 +55,32 @@ def _short(value: Any) -> str:
 
 
 def commands(place: Place, question: Question, shown_id: str | None = None) -> list[str]:
-    """Return commands that answer a question: one for each kind of answer its schema takes."""
+    """Return commands that answer a question: one for each decision, or for each kind of answer its schema takes."""
+    name = shown_id or question.id[: lookup.SHORTEST]
+    review = calls.review_of(question)
+    if review is not None:
+        return _decision_commands(place, review, name)
     answers = samples.samples(question.response_schema)
     words = [safe.json_text(answer, indent=None) for answer in answers] or ["JSON"]
-    return [place.line("answer", shown_id or question.id[: lookup.SHORTEST], word) for word in words]
+    return [place.line("answer", name, word) for word in words]
+
+
+def _decision_commands(place: Place, review: calls.Review, name: str) -> list[str]:
+    several = len(review.calls) > 1
+    every = ["--all"] if several else []
+    lines = []
+    for kind in calls.DECISIONS:
+        if not all(kind in call.allowed for call in review.calls):
+            continue
+        if kind == "respond":
+            lines.append(place.line(kind, name, "TEXT", options=every))
+        elif kind == "reject":
+            lines.append(place.line(kind, name, options=[*every, "--reason", "TEXT"]))
+        elif kind == "approve" or not several:
+            lines.append(place.line(kind, name, options=every))
+    if several:
+        lines.append(place.line("decide", name, *(f"{call.number}=DECISION" for call in review.calls)))
+    return lines
 
 
 def document(place: Place, question: Question) -> dict[str, Any]:
@@ -89,7 +119,7 @@ def table(listed: Sequence[Question], short: Mapping[str, str]) -> None:
             safe.line(q.thread_id),
             safe.line(q.node),
             times.age(q.asked_at),
-            summary(q.value),
+            headline(q),
         )
         for q in listed
     ]
@@ -106,6 +136,6 @@ def waiting(place: Place, listed: Sequence[Question]) -> None:
         terminal.say(f"Answer with:       {place.line('answer', 'ID', 'JSON')}")
         return
     for question in listed:
-        terminal.say(f"{short[question.id]}  {safe.line(question.node)}: {summary(question.value)}", "bold")
+        terminal.say(f"{short[question.id]}  {safe.line(question.node)}: {headline(question)}", "bold")
         for command in commands(place, question, short[question.id]):
             terminal.say(f"    {command}")

@@ -130,7 +130,7 @@ def _of_event(event: EventRow, asked: dict[str, Question]) -> Entry:
         return Entry(event.at, event.kind, "", detail, {"ref": event.ref or None, **known, "seq": event.seq}, 40)
     detail = f"{question.id[: lookup.SHORTEST]} "
     if event.kind == "asked":
-        detail += questions.summary(question.value)
+        detail += questions.headline(question)
     elif event.kind in ("answered", "withdrawn") and event.kind == question.status:
         detail += _settled_detail(question)
     else:

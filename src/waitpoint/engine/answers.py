@@ -257,12 +257,17 @@ def answer(saver: BaseCheckpointSaver, question_id: str, value: Any) -> ThreadRo
         assert thread is not None
         return thread
     if not row.can_answer:
-        pending = [q.id for q in saver.questions(PendingFilter(row.key.thread_id, row.key.graph))]
-        raise refusal([question_id], {row.id: row}, pending, row.key, saver.thread(row.key))
+        raise refused(saver, row)
     try:
         return settle(saver, Settle(row.key, [_settlement(row, value, None)]))
     except ThreadChanged:
         return answer(saver, question_id, value)  # it was being given under the same token at the same time
+
+
+def refused(saver: BaseCheckpointSaver, row: QuestionRow) -> UnknownInterruptError:
+    """Return the error for an answer to a question that cannot be answered any more."""
+    pending = [q.id for q in saver.questions(PendingFilter(row.key.thread_id, row.key.graph))]
+    return refusal([row.id], {row.id: row}, pending, row.key, saver.thread(row.key))
 
 
 def withdraw(saver: BaseCheckpointSaver, question_id: str, reason: str, by: str | None = None) -> ThreadRow:

@@ -24,9 +24,12 @@ from waitpoint.protocol.decisions import (
     TOOL_APPROVAL,
     BatchCall,
     batch_schema,
+    branches_of,
+    check_type,
     decision_schema,
     read_batch,
     read_decision,
+    targets_of,
 )
 from waitpoint.protocol.payloads import (
     ActionRequest,
@@ -77,7 +80,10 @@ __all__ = [
     "ToolApprovalRequest",
     "TypedRequest",
     "batch_schema",
+    "branches_of",
+    "check_type",
     "decision_schema",
     "read_batch",
     "read_decision",
+    "targets_of",
 ]

@@ -141,7 +141,7 @@ def read_decision(answer: Any, schema: Mapping[str, Any], name: str, allowed: Se
     """Return the decision on one call of tool `name`, checked. Raises pydantic.ValidationError."""
     title = f"decision on {name!r}"
     decision = _snake(answer, title, ())
-    kind = _tag(decision, allowed, title)
+    kind = check_type(decision, allowed, title)
     if wrong := find_misfits(schema, decision):
         defs = schema.get("$defs", {})
         branch = branches_of(schema, defs).get(kind)
@@ -208,7 +208,8 @@ def _snake(decision: Any, title: str, place: _Place) -> dict[str, Any]:
     return snake
 
 
-def _tag(decision: Mapping[str, Any], allowed: Sequence[str], title: str) -> str:
+def check_type(decision: Mapping[str, Any], allowed: Sequence[str], title: str) -> str:
+    """Return a decision's type; raises pydantic.ValidationError if it is none of the allowed."""
     if "type" not in decision:
         raise _refusal(title, (), "union_tag_not_found", "Unable to extract tag using discriminator 'type'")
     tag = decision["type"]
@@ -268,7 +269,7 @@ def _aimed(
     name = action.get("name") if isinstance(action, dict) else None
     if not isinstance(name, str):
         return branch
-    targets = _targets(branch["properties"]["edited_action"], defs)
+    targets = targets_of(branch["properties"]["edited_action"], defs)
     if name in targets:
         return {**branch, "properties": {**branch["properties"], "edited_action": targets[name]}}
     if tools is not None and name in tools:
@@ -279,7 +280,7 @@ def _aimed(
     raise _refusal("decisions", (*place, "edit", "edited_action", "name"), "value_error", text)
 
 
-def _targets(action_schema: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def targets_of(action_schema: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the schemas of the actions that an edit may give, by the tool they name."""
     found = {}
     for each in action_schema.get("oneOf", [action_schema]):

@@ -17,6 +17,7 @@ __all__ = [
     "AlreadyAnsweredError",
     "AmbiguousInterruptError",
     "AsyncOnlyError",
+    "CallLimitError",
     "ChangedInPlaceWarning",
     "CheckpointerRequiredError",
     "ConfigError",
@@ -171,13 +172,10 @@ class GraphRecursionError(WaitpointError, RecursionError):
     code = "recursion_limit"
 
 
-class ModelCallLimitExceededError(WaitpointError):
-    """The run or thread has made as many model calls as `ModelCallLimitMiddleware` allows; raise the limit or stop.
+class CallLimitError(WaitpointError):
+    """A limit on an agent's calls was set to raise, and is reached; raise the limit, or let the agent end instead."""
 
-    The counts are those of the calls made.
-    """
-
-    code = "model_call_limit"
+    code = "call_limit"
 
     def __init__(
         self,
@@ -195,13 +193,23 @@ class ModelCallLimitExceededError(WaitpointError):
         self.run_limit = run_limit
 
 
-class ToolCallLimitExceededError(ModelCallLimitExceededError):
-    """The model asks for more tool calls than `ToolCallLimitMiddleware` allows; raise the limit or stop.
+class ModelCallLimitExceededError(CallLimitError):
+    """`ModelCallLimitMiddleware` allows no further call of the model; the counts are of the calls made."""
 
-    The counts include the calls asked for; `tool_name` is None if the limit is for all tools together.
+    code = "model_call_limit"
+
+
+class ToolCallLimitExceededError(CallLimitError):
+    """The model asks for more calls than `ToolCallLimitMiddleware` allows; the counts include those asked for.
+
+    `tool_name` is None if the limit is one for all tools together.
     """
 
     code = "tool_call_limit"
+
+    def __init__(self, message: str, *, tool_name: str | None = None, **counts: int | None) -> None:
+        super().__init__(message, **counts)  # type: ignore[arg-type]
+        self.tool_name = tool_name
 
 
 # --- not found --------------------------------------------------------------------------------------------------------

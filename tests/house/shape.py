@@ -14,7 +14,7 @@ PARAMETERS = 7
 
 # Public calls whose parameters follow LangGraph, so that code moves over by changing an import: package, then name.
 FOLLOWS_LANGGRAPH: Mapping[str, tuple[str, ...]] = {
-    "agents": ("create_agent",),
+    "agents": ("create_agent", "ToolRetryMiddleware.__init__"),
     "engine": ("invoke", "ainvoke", "stream", "astream", "Declared.__init__"),
     "func": ("entrypoint", "entrypoint.__init__"),
     "graph": ("add_node", "compile", "invoke", "ainvoke", "stream", "astream"),

@@ -112,7 +112,19 @@ def test_a_name_with_a_tag_is_not_taken_for_the_provider_that_first_made_the_mod
         init_chat_model(model)
 
 
-@pytest.mark.parametrize("model", ["llama-4", "z-ai/glm-5.2", "qwen3", "gpt-oss-120b", "o", "my-gpt-5"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "llama-4",
+        "z-ai/glm-5.2",
+        "qwen3",
+        "gpt-oss-120b",
+        "o",
+        "my-gpt-5",
+        "deepseek-ai/DeepSeek-V3",
+        "mistralai/Mixtral-8x7B",
+    ],
+)
 def test_a_name_that_tells_no_provider_is_refused_with_the_way_to_write_one(model: str) -> None:
     with pytest.raises(UnknownModelError) as caught:
         init_chat_model(model)

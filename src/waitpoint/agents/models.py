@@ -156,18 +156,19 @@ PROVIDERS: Mapping[str, Provider] = {
 
 ALIASES: Mapping[str, str] = {"google_genai": "google"}
 
-# Names that only one provider gives. `gpt-oss` is open and served by many, so it is not among them.
+# Names that only one provider gives: no tag after a colon, no maker before a slash, as those have that many serve.
+# `gpt-oss` is open, so it is not among them.
 INFERRED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bedrock", re.compile(r"(?:(?:us|eu|apac|global)\.)?(?:amazon|anthropic|meta)\.")),
-    ("openai", re.compile(r"ft:(?:gpt-|o\d)|(?:gpt-(?!oss)|chatgpt-|codex-|text-davinci|o\d)[^:]*$")),
-    ("anthropic", re.compile(r"claude[^:]*$")),
-    ("google", re.compile(r"gemini[^:]*$")),
-    ("cohere", re.compile(r"command[^:]*$")),
-    ("mistralai", re.compile(r"(?:mi(?:s|x|nis)tral|magistral|codestral|devstral|pixtral)[^:]*$")),
-    ("deepseek", re.compile(r"deepseek-[^:]*$")),
-    ("xai", re.compile(r"grok[^:]*$")),
-    ("perplexity", re.compile(r"sonar[^:]*$")),
-    ("upstage", re.compile(r"solar[^:]*$")),
+    ("openai", re.compile(r"ft:(?:gpt-|o\d)|(?:gpt-(?!oss)|chatgpt-|codex-|text-davinci|o\d)[^:/]*$")),
+    ("anthropic", re.compile(r"claude[^:/]*$")),
+    ("google", re.compile(r"gemini[^:/]*$")),
+    ("cohere", re.compile(r"command[^:/]*$")),
+    ("mistralai", re.compile(r"(?:mi(?:s|x|nis)tral|magistral|codestral|devstral|pixtral)[^:/]*$")),
+    ("deepseek", re.compile(r"deepseek[^:/]*$")),
+    ("xai", re.compile(r"grok[^:/]*$")),
+    ("perplexity", re.compile(r"sonar[^:/]*$")),
+    ("upstage", re.compile(r"solar[^:/]*$")),
     ("fireworks", re.compile(r"accounts/fireworks/")),
 )
 

@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 import jsonschema_rs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from waitpoint.protocol import BatchCall, batch_schema, decision_schema, read_batch, read_decision
+from waitpoint.schemas import check_answer
 
 ALL = ("approve", "edit", "reject", "respond")
 WRITE: dict[str, Any] = {
@@ -414,3 +417,47 @@ def test_definitions_of_different_tools_do_not_meet() -> None:
     assert jsonschema_rs.is_valid(schema, {"decisions": [edit("one", part={"size": "s"}), edit("two", part=1)]})
     assert not jsonschema_rs.is_valid(schema, {"decisions": [edit("one", part=1), edit("two", part=1)]})
     assert not jsonschema_rs.is_valid(schema, {"decisions": [edit("one", part={"size": "s"}), edit("two", part={})]})
+
+
+# --- whatever is sent -------------------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(
+    ["type", "edited_action", "editedAction", "name", "args", "message", "tool_call_id", "decisions"]
+)
+ATOMS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5)
+VALUES = st.recursive(ATOMS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(), inner))
+ARGUMENTS = st.fixed_dictionaries({"path": st.text()}, optional={"content": st.text(), "x": VALUES})
+ACTIONS = st.fixed_dictionaries(
+    {}, optional={"name": st.sampled_from(["write_file", "execute_sql", "x"]), "args": ARGUMENTS | VALUES}
+)
+DECISIONS = st.fixed_dictionaries(
+    {"type": st.sampled_from(ALL)},
+    optional={
+        "edited_action": ACTIONS | VALUES,
+        "editedAction": ACTIONS,
+        "message": st.text() | VALUES,
+        "tool_call_id": st.sampled_from(IDS) | VALUES,
+    },
+)
+
+
+@given(DECISIONS | VALUES)
+def test_any_value_is_refused_or_read_into_a_shape_that_fits_and_stays(answer: Any) -> None:
+    schema = decision_schema(ALL, "write_file", WRITE)
+    try:
+        decision = read_decision(answer, schema, "write_file", ALL)
+    except ValidationError:
+        return
+    check_answer(schema, decision, title="t")
+    assert read_decision(decision, schema, "write_file", ALL) == decision
+
+
+@given(st.fixed_dictionaries({"decisions": st.lists(DECISIONS | VALUES, min_size=1, max_size=3)}) | VALUES)
+def test_any_value_for_several_calls_is_refused_or_read_into_their_order(answer: Any) -> None:
+    schema = batch_schema(CALLS)
+    try:
+        decisions = read_batch(answer, PAYLOAD, schema, IDS, TOOLS)
+    except ValidationError:
+        return
+    check_answer(schema, {"decisions": decisions}, title="t")
+    assert read_batch({"decisions": decisions}, PAYLOAD, schema, IDS, TOOLS) == decisions

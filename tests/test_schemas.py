@@ -277,6 +277,80 @@ def test_choice_in_a_pydantic_union_reports_the_branch_that_was_chosen() -> None
     ]
 
 
+class Paint(BaseModel):
+    kind: Literal["wall", "door"]
+    color: Literal["red", "blue"]
+    layers: Literal[1, 2] = 1
+
+
+class Paper(BaseModel):
+    kind: Literal["paper"]
+    pattern: str
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        to_json_schema(Paint | Paper),
+        to_json_schema(Annotated[Paint | Paper, Field(discriminator="kind")]),
+        {
+            "oneOf": [
+                {
+                    "properties": {
+                        "kind": {"enum": ["wall", "door"]},
+                        "color": {"enum": ["red", "blue"]},
+                        "layers": {"const": 1},
+                    },
+                    "required": ["kind", "color"],
+                },
+                {"$ref": "#/$defs/a~1b%20c"},
+            ],
+            "$defs": {
+                "a/b c": {
+                    "properties": {"kind": {"const": "paper"}, "pattern": {"type": "string"}},
+                    "required": ["kind", "pattern"],
+                }
+            },
+        },
+    ],
+    ids=["union", "discriminated", "by-hand"],
+)
+def test_branch_is_chosen_by_its_tag_whatever_else_is_wrong(schema: Any) -> None:
+    assert [loc for loc, _ in misfits(schema, {"kind": "door", "color": "secret"})] == [("door", "color")]
+    assert [loc for loc, _ in misfits(schema, {"kind": "wall", "color": "red", "layers": 9})] == [("wall", "layers")]
+    assert misfits(schema, {"kind": "paper"}) == [(("paper", "pattern"), "Field required")]
+    assert misfits(schema, {"color": "red"}) == [(("kind",), "Field required")]
+    for tag in ("secret", None, ["secret"], True):
+        [(loc, message)] = misfits(schema, {"kind": tag})
+        assert (loc, message) == ((), "'kind' does not match any of the expected tags: 'wall', 'door', 'paper'")
+
+
+def test_tag_that_may_be_left_out_is_not_asked_for() -> None:
+    class Circle(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        form: Literal["circle"] = "circle"
+        radius: int
+
+    class Square(BaseModel):
+        form: Literal["square"] = "square"
+        side: list[int]
+
+    schema = to_json_schema(Circle | Square)
+    fits(schema, {"radius": 1})
+    assert [loc for loc, _ in misfits(schema, {"form": "circle", "radius": "secret"})] == [("circle", "radius")]
+    assert [loc for loc, _ in misfits(schema, {"radius": "secret"})] == [()]
+
+
+def test_tag_is_told_apart_as_json_does() -> None:
+    def numbered(n: Any, **more: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": {"n": {"const": n}, **more}, "required": ["n", *more]}
+
+    schema = {"oneOf": [numbered(1, x={}), numbered(True, y={})]}
+    assert misfits(schema, {"n": 1.0}) == [(("x",), "Field required")]
+    assert misfits(schema, {"n": True}) == [(("y",), "Field required")]
+    assert misfits(schema, "secret") == [((), 'the answer is not of type "object"')]
+
+
 def test_optional_part_reports_what_is_wrong_inside() -> None:
     schema = to_json_schema(Approval | None)
     assert [loc for loc, _ in misfits(schema, {"ok": "secret"})] == [("ok",)]
@@ -299,6 +373,16 @@ def test_values_of_python_count_in_their_json_form() -> None:
 @pytest.mark.parametrize("answer", [threading.Lock(), {1: 2}, [object()], 1j, "\ud800", {"\ud800": 1}])
 def test_answer_without_a_json_form_is_a_misfit(answer: Any) -> None:
     assert len(misfits({"type": "object", "properties": {"\ud7ff": {}}, "required": ["x"]}, answer)) == 1
+
+
+def test_answer_that_contains_itself_or_nests_too_deep_is_a_misfit() -> None:
+    looped: dict[str, Any] = {}
+    looped["a"] = looped
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    for answer in (looped, deep):
+        assert misfits({}, answer) == [((), "the answer contains itself, or nests too deep")]
 
 
 def test_not_a_number_fits_no_number() -> None:

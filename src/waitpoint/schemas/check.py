@@ -22,6 +22,8 @@ def find_misfits(schema: Mapping[str, Any], answer: Any) -> list[Misfit]:
     checks = validator(schema)
     try:
         form = json_form(plain_answer(answer))
-        return [line for error in checks.iter_errors(form) for line in misfits(error, form)]
+        return [line for error in checks.iter_errors(form) for line in misfits(error, form, schema)]
     except ValueError:  # something in it is neither JSON nor has a JSON form
         return [((), "json_type", "the answer holds a value that JSON has no form for")]
+    except RecursionError:
+        return [((), "recursion_loop", "the answer contains itself, or nests too deep")]

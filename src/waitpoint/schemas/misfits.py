@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
+
+from waitpoint.schemas.branches import Tagged, tagged
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -14,12 +16,12 @@ Misfit = tuple[tuple[str | int, ...], str, str]
 """Where, which rule, and what is wrong."""
 
 
-def misfits(error: jsonschema_rs.ValidationError, answer: Any) -> Iterator[Misfit]:
+def misfits(error: jsonschema_rs.ValidationError, answer: Any, schema: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield what is wrong in the terms of a person: the missing or unexpected key, the branch that was meant."""
     kind: Any = error.kind
     place = tuple(error.instance_path)
     if kind.name in {"oneOf", "anyOf"} and getattr(kind, "context", None):
-        yield from _in_branches(kind.context, error, answer)
+        yield from _in_branches(error, answer, schema)
     elif kind.name == "required":
         yield (*place, kind.property), "missing", "Field required"
     elif kind.name in {"additionalProperties", "unevaluatedProperties"}:
@@ -34,28 +36,51 @@ def misfits(error: jsonschema_rs.ValidationError, answer: Any) -> Iterator[Misfi
         yield place, kind.name, error.message
 
 
-def _in_branches(
-    branches: list[list[jsonschema_rs.ValidationError]],
-    error: jsonschema_rs.ValidationError,
-    answer: Any,
-) -> Iterator[Misfit]:
-    """Report the one branch that can have been meant: the others fail at a constant key, or by their very type."""
+def _in_branches(error: jsonschema_rs.ValidationError, answer: Any, schema: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Report the one branch that was meant: the one that the answer's tag names, or that its form leaves possible."""
+    kind: Any = error.kind
+    branches: list[list[jsonschema_rs.ValidationError]] = kind.context
     depth = len(error.instance_path)
-    meant = [branch for branch in branches if not any(_rules_out(each, depth) for each in branch)]
-    tags = {key: value for branch in branches for each in branch for key, value in _constant(each, depth)}
-    if len(meant) == 1:
-        name = _tag_in(answer, error.instance_path, tags)
-        yield from (_shifted(line, depth, name) for each in meant[0] for line in misfits(each, answer))
+    tag = tagged(schema, error.schema_path)
+    chosen = _at(answer, error.instance_path)
+    if tag is not None and isinstance(chosen, dict) and (tag.is_required or tag.key in chosen):
+        yield from _by_tag(error, answer, schema, tag)
         return
-    place = tuple(error.instance_path)
-    if not meant and len(tags) == 1:
-        expected = sorted({repr(v) for branch in branches for each in branch for _, v in _constant(each, depth)})
-        text = f"{next(iter(tags))!r} does not match any of the expected tags: {', '.join(expected)}"
-        yield place, "union_tag_invalid", text
+    meant = [branch for branch in branches if not any(_rules_out(each, depth) for each in branch)]
+    if len(meant) == 1:
+        yield from (line for each in meant[0] for line in misfits(each, answer, schema))
     elif (key := _missed_by_all(branches, depth)) is not None:
-        yield (*place, key), "missing", "Field required"
+        yield (*error.instance_path, key), "missing", "Field required"
+    elif all(_is_of_another_type(branch, depth) for branch in branches) and branches:
+        first = branches[0][0]
+        same = all(branch[0].message == first.message for branch in branches)
+        yield tuple(error.instance_path), "type" if same else kind.name, first.message if same else error.message
     else:
-        yield place, error.kind.name, error.message
+        yield tuple(error.instance_path), kind.name, error.message
+
+
+def _by_tag(
+    error: jsonschema_rs.ValidationError, answer: Any, schema: Mapping[str, Any], tag: Tagged
+) -> Iterator[Misfit]:
+    kind: Any = error.kind
+    place = tuple(error.instance_path)
+    chosen = _at(answer, error.instance_path)
+    if tag.key not in chosen:
+        yield (*place, tag.key), "missing", "Field required"
+        return
+    number = next((n for n, values in enumerate(tag.values) if _is_among(chosen[tag.key], values)), None)
+    if number is None:
+        expected = ", ".join(repr(value) for values in tag.values for value in values)
+        yield place, "union_tag_invalid", f"{tag.key!r} does not match any of the expected tags: {expected}"
+        return
+    name = chosen[tag.key] if isinstance(chosen[tag.key], str) else None
+    lines = [line for each in kind.context[number] for line in misfits(each, answer, schema)]
+    yield from [_shifted(line, len(place), name) for line in lines] or [(place, kind.name, error.message)]
+
+
+def _is_among(value: Any, values: Sequence[Any]) -> bool:
+    """Whether a value is one of these by the rules of JSON, where true is not 1."""
+    return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in values)
 
 
 def _rules_out(error: jsonschema_rs.ValidationError, depth: int) -> bool:
@@ -63,10 +88,8 @@ def _rules_out(error: jsonschema_rs.ValidationError, depth: int) -> bool:
     return (at == 0 and error.kind.name in {"type", "const", "enum"}) or (at == 1 and error.kind.name == "const")
 
 
-def _constant(error: jsonschema_rs.ValidationError, depth: int) -> Iterator[tuple[str, Any]]:
-    kind: Any = error.kind
-    if kind.name == "const" and len(error.instance_path) == depth + 1:
-        yield str(error.instance_path[-1]), kind.expected_value
+def _is_of_another_type(branch: list[jsonschema_rs.ValidationError], depth: int) -> bool:
+    return len(branch) == 1 and branch[0].kind.name == "type" and len(branch[0].instance_path) == depth
 
 
 def _missed_by_all(branches: list[list[jsonschema_rs.ValidationError]], depth: int) -> str | None:
@@ -79,15 +102,6 @@ def _missed_by_all(branches: list[list[jsonschema_rs.ValidationError]], depth: i
 
 def _lacks_key(error: jsonschema_rs.ValidationError, depth: int) -> bool:
     return error.kind.name == "required" and len(error.instance_path) == depth
-
-
-def _tag_in(answer: Any, path: list[str | int], tags: dict[str, Any]) -> str | None:
-    """Return the tag by which the answer chose its branch, if there is one key for that."""
-    if len(tags) != 1:
-        return None
-    chosen = _at(answer, path)
-    tag = chosen.get(next(iter(tags))) if isinstance(chosen, dict) else None
-    return tag if isinstance(tag, str) else None
 
 
 def _at(answer: Any, path: list[str | int]) -> Any:

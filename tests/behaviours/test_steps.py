@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, builder, thread
@@ -263,3 +263,34 @@ def test_an_error_handler_that_asked_gets_the_same_exception_again(store: Store,
     call(graph(), {"log": []}, thread("1"))
     assert call(graph(), Command(resume="card"), thread("1"))["log"] == [402, "card"]
     assert DONE == ["tried"]
+
+
+class Small(BaseModel):
+    """Its JSON Schema takes what its validator refuses."""
+
+    amount: int
+
+    def model_post_init(self, _: Any) -> None:
+        if self.amount > 10:
+            raise ValueError("at most 10")
+
+
+def test_a_refused_answer_to_a_question_of_an_effect_is_not_its_outcome_and_can_be_corrected(
+    store: Store, call: Call
+) -> None:
+    def ask() -> int:
+        DONE.append("asked")
+        return int(interrupt("how much?", response_schema=Small).amount)
+
+    def node(state: State) -> State:
+        return {"log": [f"{step(ask)}"]}
+
+    def graph() -> Any:
+        return builder(node).compile(checkpointer=store.again())
+
+    call(graph(), {"log": []}, thread("1"))
+    for wrong in (11, 12):
+        with pytest.raises(ValidationError):
+            call(graph(), Command(resume={"amount": wrong}), thread("1"))
+    assert call(graph(), Command(resume={"amount": 3}), thread("1"))["log"] == ["3"]
+    assert DONE == ["asked"] * 4

@@ -199,15 +199,15 @@ def run(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Cal
 
 async def run_async(journal: Journal, effect: Effect, thunk: Callable[[], Awaitable[T]]) -> T:
     """Do what `perform` does for a coroutine function; every store call runs in a worker thread and survives cancellation."""
-    found = await _off(recorded, journal, effect)
+    found = await off(recorded, journal, effect)
     if found.answers:
         return cast("T", replayed(journal, found.row))
     begun: list[JournalRow] = []
     try:
-        await _off(lambda: begun.append(_started(journal, effect, found.row)))
+        await off(lambda: begun.append(_started(journal, effect, found.row)))
     except BaseException:
         if begun:  # cancelled at the last moment: no doubt about what was not begun
-            await _off(_ended, journal, begun[0], effect, "not_happened", {})
+            await off(_ended, journal, begun[0], effect, "not_happened", {})
         raise
     return await _awaited(journal, begun[0], effect, thunk())
 
@@ -216,13 +216,13 @@ async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awai
     try:
         result = await work
     except BaseException as error:
-        await _off(_failed, journal, row, effect, error)
+        await off(_failed, journal, row, effect, error)
         raise
-    await _off(_finished, journal, row, effect, result, is_awaited=True)
+    await off(_finished, journal, row, effect, result, is_awaited=True)
     return result
 
 
-async def _off(fn: Callable[..., T], *args: Any, **options: Any) -> T:
+async def off(fn: Callable[..., T], *args: Any, **options: Any) -> T:
     """Call in a worker thread; a cancellation arrives after the call, so that nobody goes on while it still writes."""
     import asyncio
 
@@ -282,8 +282,9 @@ def _finished(journal: Journal, row: JournalRow, effect: Effect, result: Any, *,
 
 
 def _failed(journal: Journal, row: JournalRow, effect: Effect, error: BaseException) -> None:
-    if isinstance(error, GraphBubbleUp):
-        _ended(journal, row, effect, "not_happened", {})  # it paused inside: no doubt about it on re-entry
+    if isinstance(error, GraphBubbleUp) or journal.misfit is not None:
+        # It paused inside, or the answer to its question was refused: no doubt about it on re-entry.
+        _ended(journal, row, effect, "not_happened", {})
     elif isinstance(error, Exception):
         _ended(journal, row, effect, "raised", raised.kept(error, journal.registry))
     elif effect.in_doubt == "rerun":

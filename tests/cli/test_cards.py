@@ -124,6 +124,14 @@ def test_inbox_names_the_tool_and_its_main_argument(reviews: Program) -> None:
     assert short_call("add", {"n": 1, "m": 2}) == "add(n: 1, +1 more)"
 
 
+def test_many_calls_are_listed_with_the_way_to_decide(reviews: Program) -> None:
+    calls = [SQL | {"id": f"c{n}", "args": {"query": f"SELECT {n}"}} for n in range(4)]
+    asked(reviews, "single", *calls)
+    out = reviews("continue", "t").out
+    assert 'execute_sql(query: "SELECT 3")' in out
+    assert "Decide with:       waitpoint approve ID   (or edit, reject, respond)\n" in out
+
+
 def test_inbox_counts_the_calls_of_a_batch(reviews: Program) -> None:
     asked(reviews, "batch", WRITE, SQL)
     line = '2 calls: write_file(path: "orders.csv", +1 more); execute_sql(query: "DELETE FROM orders")'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,15 @@ def test_edit_opens_the_arguments_in_the_editor(reviews: Program, monkeypatch: p
     assert json.loads((reviews.folder / "seen.json").read_text()) == WRITE["args"]
     assert log(reviews) == [edited(path="archive.csv", content=WRITE["args"]["content"])]
     assert not Path((reviews.folder / "name").read_text().strip()).exists()
+
+
+def test_ctrl_c_in_the_editor_is_the_editors(reviews: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    (question,) = asked(reviews, "single", WRITE)
+    set_editor(monkeypatch, reviews, "kill -INT $PPID", 'sed -i s/orders/archive/ "$1"')
+    handler = signal.getsignal(signal.SIGINT)
+    assert reviews("edit", question).code == 0
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert log(reviews) == [edited(path="archive.csv", content=WRITE["args"]["content"])]
 
 
 def test_arguments_that_were_left_alone_are_no_edit(reviews: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +52,24 @@ def _editor() -> list[str]:
 
 def _run(editor: list[str], path: Path) -> None:
     try:
-        code = subprocess.run([*editor, str(path)], check=False).returncode  # noqa: S603 - the user's own choice
+        with _interrupts_left_to_it():
+            code = subprocess.run([*editor, str(path)], check=False).returncode  # noqa: S603 - the user's own choice
     except OSError as error:
         raise UsageError(
             f"The editor '{editor[0]}' cannot be started - {error.strerror or error}; set EDITOR, or give --args JSON"
         ) from None
     if code != 0:
         raise UsageError(f"The editor '{editor[0]}' ended with code {code}, so nothing was stored; try again")
+
+
+@contextlib.contextmanager
+def _interrupts_left_to_it() -> Iterator[None]:
+    """Let Ctrl-C mean what it means in the editor: it reaches this process too, and would end it and the text."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

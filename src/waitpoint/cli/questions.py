@@ -133,7 +133,10 @@ def waiting(place: Place, listed: Sequence[Question]) -> None:
         table(listed, short)
         terminal.say()
         terminal.say(f"Look at one with:  {place.line('show', 'ID')}")
-        terminal.say(f"Answer with:       {place.line('answer', 'ID', 'JSON')}")
+        if all(calls.review_of(question) for question in listed):
+            terminal.say(f"Decide with:       {place.line('approve', 'ID')}   (or edit, reject, respond)")
+        else:
+            terminal.say(f"Answer with:       {place.line('answer', 'ID', 'JSON')}")
         return
     for question in listed:
         terminal.say(f"{short[question.id]}  {safe.line(question.node)}: {headline(question)}", "bold")

@@ -77,6 +77,16 @@ class Interrupt(Value, Generic[ResponseT]):
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "response_schema", response_schema)
 
+    @property
+    def interrupt_id(self) -> str:
+        """The id, by the name that event streams give it."""
+        return self.id
+
+    @property
+    def payload(self) -> Any:
+        """The value, by the name that event streams give it."""
+        return self.value
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Send(Value):

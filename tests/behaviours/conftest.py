@@ -14,6 +14,7 @@ from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
 
 Call = Callable[..., Any]
+Consumed = Callable[..., Any]
 
 
 class Store:
@@ -75,3 +76,32 @@ def _astream(graph: Any, given: Any, config: Any = None, **options: Any) -> list
 def streamed(request: pytest.FixtureRequest) -> Call:
     """Return all parts of a run, streamed blocking or under asyncio."""
     return _stream if request.param == "stream" else _astream
+
+
+def _blocking(graph: Any, what: str, given: Any, config: Any = None, **options: Any) -> Any:
+    run = graph.stream_events(given, config, version="v3", **options)
+    if what == "events":
+        return list(run)
+    if what == "texts":
+        return [list(message.text) for message in run.messages]
+    found = getattr(run, what)
+    return found if what in ("output", "interrupted", "interrupts") else list(found)
+
+
+def _asynchronous(graph: Any, what: str, given: Any, config: Any = None, **options: Any) -> Any:
+    async def consumed() -> Any:
+        run = await graph.astream_events(given, config, version="v3", **options)
+        if what == "events":
+            return [event async for event in run]
+        if what == "texts":
+            return [[token async for token in message.text] async for message in run.messages]
+        found = getattr(run, what)
+        return await found() if what in ("output", "interrupted", "interrupts") else [item async for item in found]
+
+    return asyncio.run(consumed())
+
+
+@pytest.fixture(params=["stream_events", "astream_events"])
+def consumed(request: pytest.FixtureRequest) -> Consumed:
+    """Return what one way of consuming a run gives, blocking or under asyncio."""
+    return _blocking if request.param == "stream_events" else _asynchronous

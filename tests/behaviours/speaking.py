@@ -1,4 +1,4 @@
-"""A chat model that says what a test tells it to, token by token, and waits at a gate if it is given one."""
+"""Chat models that say what a test tells them to, token by token, and graphs of nodes that speak."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from waitpoint.graph import START, MessagesState, StateGraph
+from waitpoint.types import interrupt
 
 
 class Speaker(BaseChatModel):
@@ -68,3 +71,49 @@ TOOL_CALL = [
     {"name": None, "args": '{"at":', "id": None, "index": 0},
     {"name": None, "args": ' "sky"}', "id": None, "index": 0},
 ]
+
+
+# --- graphs that speak ------------------------------------------------------------------------------------------------
+
+
+def chain(saver: Any, *nodes: Any, **named: Any) -> Any:
+    graph: Any = StateGraph(MessagesState)
+    before = START
+    for name, node in [*((n.__name__, n) for n in nodes), *named.items()]:
+        graph.add_node(name, node).add_edge(before, name)
+        before = name
+    return graph.compile(checkpointer=saver)
+
+
+def speaks(model: Any) -> Any:
+    def speaks(state: Any) -> Any:
+        return {"messages": [model.invoke("say")]}
+
+    return speaks
+
+
+def whole(state: Any) -> Any:
+    return {"messages": [AIMessage("two words", id="a"), ToolMessage("tool", tool_call_id="c", id="t")]}
+
+
+def asks(state: Any) -> Any:
+    return {"messages": [HumanMessage(interrupt("ok?"), id="answer")]}
+
+
+def fails(state: Any) -> Any:
+    raise KeyError("broken")
+
+
+EMPTY: dict[str, Any] = {"messages": []}
+
+
+def nested(saver: Any, runs: list[str]) -> Any:
+    def node(name: str) -> Any:
+        def node(state: Any) -> Any:
+            runs.append(name)
+            return {"messages": [AIMessage(name, id=name)]}
+
+        return node
+
+    deepest = chain(None, c=node("c"))
+    return chain(saver, one=chain(None, a=node("a")), two=chain(None, b=node("b"), deep=deepest), last=node("last"))

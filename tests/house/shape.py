@@ -24,6 +24,7 @@ FOLLOWS_LANGGRAPH: Mapping[str, tuple[str, ...]] = {
 LAZY_PACKAGES: Mapping[str, str] = {
     "waitpoint.graph": "MessagesState names message classes, which cost more to import than the whole graph API",
     "waitpoint.agents": "an agent module is imported for one name at a time, and some need optional packages",
+    "waitpoint.stream": "event streams cost a tenth of the graph API's import, and most programs have none",
     "waitpoint.checkpoint": "a store is imported only by a program that uses it",
 }
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+UNNAMED: Final = "LangGraph"
+"""The name of graphs that were compiled without one."""
 
 
 def node_name(given: Any) -> Any:

@@ -5,25 +5,31 @@ Thin faces: each call becomes an `Invocation`, a `Session` runs it, a driver obe
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from waitpoint import runtime as runtimes
+from waitpoint import stream as streams
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.config import RECURSION_LIMIT, merged
 from waitpoint.engine import nested, snapshots, updates
 from waitpoint.engine.breakpoints import Breakpoints, checked
+from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.drive import Parts, drive
 from waitpoint.engine.drive_async import AsyncParts, drive_async, in_thread
 from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
-from waitpoint.engine.shown import Shape, View, shape_of
+from waitpoint.engine.shown import Shape, View, event_shape, shape_of
 from waitpoint.errors import ConfigError, UsageError
 from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
 from waitpoint.stream.listener import unheard
+
+if TYPE_CHECKING:
+    from waitpoint.stream.mux import Factory
+    from waitpoint.stream.pump import Part
 
 RESERVED = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"})
 
@@ -57,7 +63,6 @@ class Runner(Declared):
         """
         if stream_mode != "values":
             return list(self.stream(input, config, context=context, stream_mode=stream_mode, **options))
-        options.pop("print_mode", None)
         session = self._session(input, config, context, options)
         live = session.call.live
         for part in drive(session.steps(), threads=_at_once(session)):
@@ -81,20 +86,24 @@ class Runner(Declared):
         a list makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
         """
         shape = shape_of(stream_mode, subgraphs)
-        options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
-        outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
         view = View(shape, session.call.shown_ns)
-        parts = None
-        if shape.live:
-            parts = Parts()
-            nested.go_live(session, parts, subgraphs)
         # Closed by name: a consumer that leaves must not depend on when the garbage is collected.
-        with closing(drive(session.steps(), parts, _at_once(session))) as run:
+        with closing(self._parts(session, shape)) as parts:
+            for part in parts:
+                yield from view.of(part)
+
+    def _parts(self, session: Session, shape: Shape) -> Generator[Emit]:
+        outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
+        live = None
+        if shape.live:
+            live = Parts()
+            nested.go_live(session, live, shape.subgraphs)
+        with closing(drive(session.steps(), live, _at_once(session))) as run:
             for part in run:
                 if part.mode in outer_modes:
                     session.call.live.put(part)
-                yield from view.of(part)
+                yield part
         if session.parent is not None:
             nested.concluded(session)
 
@@ -111,7 +120,6 @@ class Runner(Declared):
         if stream_mode != "values":
             parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
             return [part async for part in parts]
-        options.pop("print_mode", None)
         session = self._session(input, config, context, options)
         live = session.call.live
         async for part in drive_async(session.steps(), session.saver(), at_once=_at_once(session)):
@@ -131,21 +139,77 @@ class Runner(Declared):
     ) -> AsyncIterator[Any]:
         """Do what `stream` does, from an event loop."""
         shape = shape_of(stream_mode, subgraphs)
-        options.pop("print_mode", None)
         session = self._session(input, config, context, options, shape)
-        outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
         view = View(shape, session.call.shown_ns)
-        parts = AsyncParts()
+        async with aclosing(self._aparts(session, shape)) as parts:
+            async for part in parts:
+                for shown in view.of(part):
+                    yield shown
+
+    async def _aparts(self, session: Session, shape: Shape) -> AsyncGenerator[Emit]:
+        outer_modes = session.call.around.live_modes
+        live = AsyncParts()
         if shape.live:
-            nested.go_live(session, parts, subgraphs)
-        async with aclosing(drive_async(session.steps(), session.saver(), parts, _at_once(session))) as run:
+            nested.go_live(session, live, shape.subgraphs)
+        async with aclosing(drive_async(session.steps(), session.saver(), live, _at_once(session))) as run:
             async for part in run:
                 if part.mode in outer_modes:
                     session.call.live.put(part)
-                for shown in view.of(part):
-                    yield shown
+                yield part
         if session.parent is not None:
             nested.concluded(session)
+
+    def stream_events(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        version: str = "v2",
+        context: Any = None,
+        transformers: Sequence[Factory] | None = None,
+        **options: Any,
+    ) -> streams.GraphRunStream:
+        """Return a run that goes on as far as it is consumed, by messages, values, subgraphs, output or raw events.
+
+        `version` must be "v3". `transformers` are classes (or functions of a namespace) that make further projections;
+        `options` are those of `invoke`. Errors are raised where the run is consumed.
+        """
+        _check_events(version, options)
+
+        def parts(modes: tuple[str, ...]) -> Generator[Part]:
+            shape = event_shape(modes)
+            session = self._session(input, config, context, options, shape)
+            own = len(session.call.shown_ns)
+            with closing(self._parts(session, shape)) as run:
+                for part in run:
+                    if part.mode in modes:
+                        yield part.ns[own:], part.mode, part.payload
+
+        return streams.run_of(parts, transformers)
+
+    async def astream_events(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        version: str = "v2",
+        context: Any = None,
+        transformers: Sequence[Factory] | None = None,
+        **options: Any,
+    ) -> streams.AsyncGraphRunStream:
+        """Do what `stream_events` does, from an event loop."""
+        _check_events(version, options)
+
+        async def parts(modes: tuple[str, ...]) -> AsyncGenerator[Part]:
+            shape = event_shape(modes)
+            session = self._session(input, config, context, options, shape)
+            own = len(session.call.shown_ns)
+            async with aclosing(self._aparts(session, shape)) as run:
+                async for part in run:
+                    if part.mode in modes:
+                        yield part.ns[own:], part.mode, part.payload
+
+        return streams.async_run_of(parts, transformers)
 
     # --- the thread's state ---
 
@@ -244,6 +308,7 @@ class Runner(Declared):
         )
         call.durability = _choice(options, "durability", ("sync", "async", "exit"), "async")
         call.on_pending = cast("OnPending", _choice(options, "on_pending", ("refuse", "withdraw"), "refuse"))
+        options.pop("print_mode", None)
         keys = options.pop("output_keys", None)
         if keys is not None:
             call.output_keys(keys)
@@ -261,6 +326,14 @@ class Runner(Declared):
         if isinstance(context, Mapping) and schema is not None and not _is_typed_dict(schema):
             return schema(**context)
         return context
+
+
+def _check_events(version: str, options: Mapping[str, Any]) -> None:
+    if version != "v3":
+        raise ConfigError(f"`version` is {version!r}, and event streams have the form 'v3' only; pass version=\"v3\"")
+    for name in ("stream_mode", "subgraphs"):
+        if name in options:
+            raise ConfigError(f"Event streams choose their modes themselves; leave out `{name}`, or use stream()")
 
 
 def _is_typed_dict(schema: Any) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
+from waitpoint.core.names import UNNAMED
 from waitpoint.engine import answers, opening, owner, resuming
 from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.invocation import Invocation, Opened
@@ -14,7 +15,7 @@ from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
 from waitpoint.engine.segment import Segment
-from waitpoint.errors import NodeFailedError, NotFoundError, UnknownInterruptError
+from waitpoint.errors import GraphDrained, NodeFailedError, NotFoundError, ParentCommand, UnknownInterruptError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import INTERRUPT
 
@@ -44,18 +45,43 @@ class Session:
     def steps(self) -> Steps:
         """Open and run; afterwards `result` has the outcome."""
         try:
+            yield from self._told("started")
             yield from self._steps() if self.parent is None else _within(self.parent, self._steps())
+            yield from self._told("ended")
         except Stopped as stop:
             yield from self._given_back()
             raise stop.error from None
         except GeneratorExit:
             raise
-        except BaseException:
+        except BaseException as error:
             yield from self._given_back()
+            yield from self._told("ended", error)
             raise
         finally:
             if self.call.owner:
                 owner.release(self.call.owner)
+
+    def _told(self, when: Literal["started", "ended"], error: BaseException | None = None) -> Iterable[Emit]:
+        """Tell an event stream of a nested graph that starts or ends."""
+        call = self.call
+        if self.parent is None or "lifecycle" not in call.modes:
+            return
+        told: dict[str, Any] = {"event": "started"}
+        if when == "started":
+            task = self.parent.journal.task
+            told["graph_name"] = task.node if call.spec.name == UNNAMED else call.spec.name
+            told["trigger_call_id"] = task.task_id
+        elif isinstance(error, ParentCommand) or (
+            error is None and self.run is not None and self.run.end == "finished"
+        ):
+            told["event"] = "completed"
+        elif error is None and self.run is not None:
+            told.update(event="interrupted", interrupts=self.run.interrupts())
+        elif isinstance(error, GraphDrained):
+            told["event"] = "drained"
+        else:
+            told.update(event="failed", error=str(error))
+        yield Emit(call.shown_ns, "lifecycle", told)
 
     def _given_back(self) -> Steps:
         """Whatever ended this call before its rest, leave the thread ready for whoever comes next."""

@@ -43,6 +43,12 @@ class View:
         return [(part.mode, p) for p in payloads] if shape.many else payloads
 
 
+def event_shape(modes: Sequence[str]) -> Shape:
+    """Return the shape of an event stream that needs these modes; `lifecycle` is one of its own."""
+    shape_of([m for m in modes if m != "lifecycle"], subgraphs=True)
+    return Shape(tuple(modes), many=True, subgraphs=True)
+
+
 def shape_of(stream_mode: str | Sequence[str] | None, subgraphs: bool) -> Shape:
     """Sort out the arguments of `stream`. Raises `ConfigError` for a mode that does not exist."""
     many = stream_mode is not None and not isinstance(stream_mode, str)

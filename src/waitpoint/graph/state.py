@@ -307,7 +307,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self.validate([name for given in (before, after) if given != "*" for name in given])
         return CompiledStateGraph(
             self,
-            build(self.declared, name or "LangGraph"),
+            build(self.declared, name or names.UNNAMED),
             checkpointer=checkpointer,
             store=store,
             cache=cache,

@@ -1,1 +1,63 @@
 """What a consumer of a run holds: messages as they are said, the projections of a run, and the run itself."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from waitpoint.stream.builtin import (
+        CustomTransformer,
+        LifecyclePayload,
+        LifecycleTransformer,
+        SubgraphStatus,
+        TasksTransformer,
+        UpdatesTransformer,
+    )
+    from waitpoint.stream.channel import StreamChannel
+    from waitpoint.stream.run import AsyncGraphRunStream, AsyncSubgraphRunStream, GraphRunStream, SubgraphRunStream
+    from waitpoint.stream.start import async_run_of, run_of
+    from waitpoint.stream.subgraphs import SubgraphTransformer
+    from waitpoint.stream.transformer import ProtocolEvent, StreamTransformer
+
+__all__ = [
+    "AsyncGraphRunStream",
+    "AsyncSubgraphRunStream",
+    "CustomTransformer",
+    "GraphRunStream",
+    "LifecyclePayload",
+    "LifecycleTransformer",
+    "ProtocolEvent",
+    "StreamChannel",
+    "StreamTransformer",
+    "SubgraphRunStream",
+    "SubgraphStatus",
+    "SubgraphTransformer",
+    "TasksTransformer",
+    "UpdatesTransformer",
+    "async_run_of",
+    "run_of",
+]
+
+_LAZY = {
+    "AsyncGraphRunStream": "run",
+    "AsyncSubgraphRunStream": "run",
+    "CustomTransformer": "builtin",
+    "GraphRunStream": "run",
+    "LifecyclePayload": "builtin",
+    "LifecycleTransformer": "builtin",
+    "ProtocolEvent": "transformer",
+    "StreamChannel": "channel",
+    "StreamTransformer": "transformer",
+    "SubgraphRunStream": "run",
+    "SubgraphStatus": "builtin",
+    "SubgraphTransformer": "subgraphs",
+    "TasksTransformer": "builtin",
+    "UpdatesTransformer": "builtin",
+    "async_run_of": "start",
+    "run_of": "start",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

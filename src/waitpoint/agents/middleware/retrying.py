@@ -147,6 +147,7 @@ def tried(retries: Retries, call: Callable[[], T], failed: Callable[[Exception, 
     attempts = 0
     while True:
         attempts += 1
+        before = _effects()
         try:
             return call()
         except Exception as error:
@@ -156,7 +157,8 @@ def tried(retries: Retries, call: Callable[[], T], failed: Callable[[Exception, 
                 if retries.on_failure == "error":
                     raise
                 return failed(error, attempts)
-        threading.Event().wait(retries.wait_after(attempts))
+        if not _only_replayed(before):
+            threading.Event().wait(retries.wait_after(attempts))
 
 
 async def atried(retries: Retries, call: Callable[[], Awaitable[T]], failed: Callable[[Exception, int], T]) -> T:
@@ -166,6 +168,7 @@ async def atried(retries: Retries, call: Callable[[], Awaitable[T]], failed: Cal
     attempts = 0
     while True:
         attempts += 1
+        before = _effects()
         try:
             return await call()
         except Exception as error:
@@ -175,7 +178,24 @@ async def atried(retries: Retries, call: Callable[[], Awaitable[T]], failed: Cal
                 if retries.on_failure == "error":
                     raise
                 return failed(error, attempts)
-        await asyncio.sleep(retries.wait_after(attempts))
+        if not _only_replayed(before):
+            await asyncio.sleep(retries.wait_after(attempts))
+
+
+def _effects() -> tuple[int, int]:
+    """Return how many effects the node that runs here has begun by now, and how many it found on record."""
+    journal = runtimes.attempt.get()
+    if journal is None:
+        return 0, 0
+    with journal.lock:
+        begun = sum(row.attempt == journal.attempt for row in journal.entries.values())
+        return begun, len(journal.matched)
+
+
+def _only_replayed(before: tuple[int, int]) -> bool:
+    """Whether the call came from the record alone: who answers a question need not wait once more for old failures."""
+    begun, matched = _effects()
+    return begun == before[0] and matched > before[1]
 
 
 def names_of(tools: Any) -> frozenset[str] | None:

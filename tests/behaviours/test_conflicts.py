@@ -219,7 +219,14 @@ def test_an_answer_to_another_question_while_a_run_fails_is_not_lost_by_either(s
     open_ids = ids(call(graph, {"log": []}, config))
     looked = threading.Event()
     plain = type(saver).thread
-    saver.thread = lambda key: (looked.set(), plain(saver, key))[1]
+
+    def watched(key: Any) -> Any:
+        row = plain(saver, key)
+        if row.answer_seq == 2:  # the second answer is stored, and its caller waits
+            looked.set()
+        return row
+
+    saver.thread = watched
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(call, graph, Command(resume={open_ids["failing?"]: "A"}), config)
         assert entered.wait(WAIT)

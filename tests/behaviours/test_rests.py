@@ -6,6 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +132,11 @@ def test_who_waits_for_a_thread_that_is_deleted_is_told_so(saver: Any, call: Cal
     (row,) = saver.threads()
     claim = owner.claim(saver)
     saver.move(Move(row.key, row, replace(row, status="running", owner=claim, lease_until=None, fence=row.fence + 1)))
-    looked = saver.thread
+    looked, looks = saver.thread, count()
 
     def deleted(key: Any) -> Any:
-        saver.delete_thread(key.thread_id)
+        if next(looks):  # at first the call only finds out that it has to wait
+            saver.delete_thread(key.thread_id)
         return looked(key)
 
     saver.thread = deleted

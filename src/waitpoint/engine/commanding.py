@@ -101,19 +101,21 @@ def _answered(
         loaded = yield Store(saver.load, (key,))
         head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
     else:
-        for question in loaded.questions:
-            if question.id in settled:
-                _settle(question, settled[question.id], row.answer_seq)
+        loaded.questions = [
+            _settled(question, settled[question.id], row.answer_seq) if question.id in settled else question
+            for question in loaded.questions
+        ]
     run = yield from resumed(call, saver, loaded, head, row)
     run.segment.claim(row)
     return Opened(run)
 
 
-def _settle(question: QuestionRow, settlement: Settlement, seq: int) -> None:
-    """Give a row that was read before the settlement what the store has now."""
-    question.status, question.settle_seq = settlement.status, seq
+def _settled(question: QuestionRow, settlement: Settlement, seq: int) -> QuestionRow:
+    """Return a row that was read before the settlement as the store has it now."""
+    question = replace(question, status=settlement.status, replaceable=False, settle_seq=seq)
     question.settled_at, question.by, question.comment = settlement.at, settlement.by, settlement.comment
     question.answer, question.token, question.reason = settlement.answer, settlement.token, settlement.reason
+    return question
 
 
 def _taken_or_awaited(call: Invocation, saver: BaseCheckpointSaver, row: ThreadRow) -> Opening:

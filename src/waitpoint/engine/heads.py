@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from waitpoint import codec
-from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, ThreadKey
+from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, Loaded, ThreadKey
 from waitpoint.codec import Registry
 from waitpoint.core.plan import Control, Due, due_tasks
 from waitpoint.core.spec import GraphSpec
@@ -56,7 +56,12 @@ class Head:
     unknown: dict[str, Unknown] = field(default_factory=dict)  # keys whose values hold a type not known here
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
     moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
-    tasks: list[Due] | None = field(default=None, init=False)  # of this very checkpoint: no copy takes it along
+    # Of this very checkpoint: no copy takes them along.
+    tasks: list[Due] | None = field(default=None, init=False)
+    row: CheckpointRow | None = field(default=None, init=False)  # itself, encoded
+    left: Loaded | None = field(
+        default=None, init=False
+    )  # what a rest of this process left: see waitpoint.engine.recall
 
     @property
     def due(self) -> list[Due]:
@@ -260,7 +265,8 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
     if head.moved_at:
         body["u"] = head.moved_at
     data = codec.dumps_plain(body)
-    return CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, data)
+    head.row = CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, data)
+    return head.row
 
 
 class ItemReader:
@@ -275,7 +281,12 @@ class ItemReader:
 
     def fetch(self, refs: Iterable[Ref]) -> None:
         """Read the items behind these references in one call of the store, where they were not read before."""
-        wanted = {found for ref in refs if not isinstance(ref, bytes) for found in _ranges_of(ref)}
+        wanted: set[tuple[int, int]] = set()
+        for ref in refs:
+            if isinstance(ref, int):
+                wanted.add((ref, ref + 1))
+            elif isinstance(ref, list):
+                wanted.update(zip(ref[::2], ref[1::2], strict=True))
         if not wanted <= self._ranges:
             self._data.update(self.saver.items(self.key, _joined(wanted)))
             self._ranges |= wanted
@@ -289,10 +300,18 @@ class ItemReader:
         """Decode the value behind one reference."""
         if isinstance(ref, bytes):
             return codec.loads(ref, self.registry)
-        self.fetch((ref,))
+        try:
+            return self._found(ref)
+        except KeyError:  # not fetched yet
+            self.fetch((ref,))
+            return self._found(ref)
+
+    def _found(self, ref: int | list[int]) -> Any:
         if isinstance(ref, int):
             return codec.loads(self._data[ref], self.registry)
-        return [codec.loads(self._data[n], self.registry) for n in spread(ref)]
+        if len(ref) == 2 and ref[1] == ref[0] + 1:
+            return [codec.loads(self._data[ref[0]], self.registry)]
+        return [codec.loads(data, self.registry) for data in [self._data[n] for n in spread(ref)]]
 
 
 def _joined(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -304,12 +323,6 @@ def _joined(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-def _ranges_of(ref: int | list[int]) -> list[tuple[int, int]]:
-    if isinstance(ref, int):
-        return [(ref, ref + 1)]
-    return [(ref[i], ref[i + 1]) for i in range(0, len(ref), 2)]
 
 
 def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
@@ -329,6 +342,7 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
         row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, values, body["v"], control,
         body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())), moved_at=body.get("u", 0),
     )  # fmt: skip
+    head.row = row
     if codec.made[0] != before:
         head.unknown = _unknown(values)
     return head
@@ -364,6 +378,13 @@ def cache(saver: BaseCheckpointSaver, key: ThreadKey, head: Head) -> None:
             heads.popitem(last=False)
 
 
+def newest(saver: BaseCheckpointSaver, key: ThreadKey, ns: str = "") -> Head | None:
+    """Return the newest checkpoint that is kept of a thread."""
+    with _cache_lock:
+        heads = _caches.get(saver)
+        return None if heads is None else heads.get((key, ns))
+
+
 def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registry: Registry) -> Head:
     """Decode a checkpoint's row, from the cache where it is there.
 
@@ -371,9 +392,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     values and the newest elements of lists are decoded anew, older list elements are shared.
     """
     reader = ItemReader(saver, key, registry)
-    with _cache_lock:
-        heads = _caches.get(saver)
-        known = None if heads is None else heads.get((key, row.ns))
+    known = newest(saver, key, row.ns)
     if known is None or known.id != row.id:
         head = from_row(row, reader)
         cache(saver, key, head)
@@ -392,7 +411,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
         known.moved_at,
     )  # fmt: skip
-    head.tasks = known.due
+    head.tasks, head.row = known.due, row
     cache(saver, key, head)
     return head
 

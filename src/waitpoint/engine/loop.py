@@ -14,7 +14,7 @@ from typing import Any, Literal
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
-from waitpoint.engine import outcomes, saying
+from waitpoint.engine import outcomes, recall, saying
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
 from waitpoint.engine.heads import Head, cache, store_values, to_row
@@ -393,6 +393,8 @@ def _rest(
                 return True
             writes.events = [*writes.events, *_unused(run, read)]
         else:
+            if status in ("waiting", "idle"):
+                recall.keep(segment, run.head, status)
             return False
 
 

@@ -11,7 +11,7 @@ from waitpoint.checkpoint.base import (
     Loaded,
     ThreadChanged,
 )
-from waitpoint.engine import heads
+from waitpoint.engine import heads, recall
 from waitpoint.engine.commanding import commanded
 from waitpoint.engine.commands import Store
 from waitpoint.engine.forking import forked
@@ -40,7 +40,7 @@ def open_run(call: Invocation) -> Opening:
 
 def _open(call: Invocation, saver: BaseCheckpointSaver) -> Opening:
     assert call.key is not None
-    loaded: Loaded = yield Store(saver.load, (call.key,))
+    loaded: Loaded = yield Store(recall.load, (saver, call.key))
     thread = loaded.thread
     base = loaded
     if call.checkpoint_id is not None and thread is not None and call.checkpoint_id != thread.head:

@@ -53,6 +53,8 @@ def read_all(rows: Sequence[OutcomeRow], reader: ItemReader) -> list[tuple[Resul
 
 
 def _read(node: str, body: Mapping[str, Any], reader: ItemReader) -> tuple[Result | None, Body]:
+    if not body:
+        return None, Body()
     result = _decoded(node, body["r"], reader) if "r" in body else None
     finished = _decoded(node, body["b"], reader) if "b" in body else None
     return result, Body(finished, _error(body, reader.registry) if "h" in body else None)
@@ -68,8 +70,10 @@ def _error(body: Mapping[str, Any], registry: Registry) -> Exception:
 
 
 def _refs(stored: Sequence[Any]) -> list[Ref]:
-    writes, gotos, *_ = stored
-    return [ref for _, ref in writes] + [goto[1] for goto in gotos if not isinstance(goto, str)]
+    refs: list[Ref] = [write[1] for write in stored[0]]
+    if stored[1]:
+        refs += [goto[1] for goto in stored[1] if not isinstance(goto, str)]
+    return refs
 
 
 def read_error(row: OutcomeRow) -> str | None:
@@ -104,10 +108,6 @@ def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
 
 
 def _decoded(node: str, stored: Sequence[Any], reader: ItemReader) -> Result:
-    writes, gotos, *handled = stored
-    return Result(
-        node,
-        [(key, reader.value(ref)) for key, ref in writes],
-        [g if isinstance(g, str) else Send(g[0], reader.value(g[1]), timeout=g[2]) for g in gotos],
-        is_own=not handled,
-    )
+    writes = [(key, reader.value(ref)) for key, ref in stored[0]]
+    gotos = [g if isinstance(g, str) else Send(g[0], reader.value(g[1]), timeout=g[2]) for g in stored[1]]
+    return Result(node, writes, gotos, is_own=len(stored) == 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from waitpoint import codec
@@ -15,6 +16,7 @@ from waitpoint.records import Interrupt
 LISTED = 20
 NOT_ASKED = "its node ran again and did not ask it"
 TEXT_CHARS = 60
+_order = attrgetter("asked_at", "ns", "task_id", "seq")
 TEXT_KEYS = ("question", "text", "message", "prompt", "title", "description")
 
 
@@ -26,7 +28,10 @@ def interrupt_of(row: QuestionRow, registry: codec.Registry) -> Interrupt[Any]:
 
 def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:
     """Return the questions that a person can answer, in the order they were asked."""
-    return sorted((r for r in rows if r.can_answer), key=lambda r: (r.asked_at, r.ns, r.task_id, r.seq))
+    found = [r for r in rows if r.can_answer]
+    if len(found) > 1:
+        found.sort(key=_order)
+    return found
 
 
 def listed(rows: Sequence[QuestionRow]) -> str:

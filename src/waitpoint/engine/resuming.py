@@ -72,6 +72,8 @@ def resumed(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, head: 
     assert call.key is not None
     segment = Segment(saver, row, call.durability)
     segment.root_checkpoint = head.id
+    segment.outcomes = {o.task_id: o for o in loaded.outcomes}
+    segment.is_plain = not loaded.journal
     segment.questions = {q.id: replace(q, replaceable=False) if q.replaceable else q for q in loaded.questions}
     reader = ItemReader(saver, call.key, call.registry)
     prior = yield Store(prior_of, (loaded.outcomes, reader))
@@ -140,11 +142,12 @@ def _restore(run: Run, task: Task, found: Prior, under: Sequence[QuestionRow]) -
     if row.status == "done":
         task.state, task.result, task.cached = "done", found.result, task.name != START
     elif row.status == "waiting":
-        waits = [q for q in under if q.status == "open"]
-        news = any((q.settle_seq or 0) > row.answer_seq for q in under)
-        if waits and not news:
+        if any((q.settle_seq or 0) > row.answer_seq for q in under):
+            return  # there is news for it
+        waits = answerable([q for q in under if q.status == "open"])
+        if waits:
             task.state = "waiting"
-            task.interrupts = tuple(interrupt_of(q, run.registry) for q in answerable(waits))
+            task.interrupts = tuple([interrupt_of(q, run.registry) for q in waits])
 
 
 def tasks_of(spec: GraphSpec, head: Head, gotos: Sequence[str | Send] = ()) -> list[Task]:

@@ -45,6 +45,8 @@ class Segment:
         self.answer_seq = thread.answer_seq
         self.numbers = Numbers(thread.next_item)
         self.questions: dict[str, QuestionRow] = {}
+        self.outcomes: dict[str, OutcomeRow] = {}  # of the root's checkpoint, by task
+        self.is_plain = True  # `questions` and `outcomes` are as they are stored, and there is no journal
         self.root_checkpoint = thread.head or ""
         self.saves_steps = durability != "exit"
         self.rests = False  # its end is stored, even if whoever stored it was interrupted before the reply
@@ -131,7 +133,9 @@ class Segment:
             for row in rows:
                 now = self.entry(row.ns, row.checkpoint_id, row.task_id, row.seq) if row.state == "done" else None
                 if row.kind == "permit" and now is not None and now.state == "done" and now.body != row.body:
-                    raise PermitUsedError(f"The permit {row.task_id!r} was used by another execution; ask for another one")
+                    raise PermitUsedError(
+                        f"The permit {row.task_id!r} was used by another execution; ask for another one"
+                    )
             self.save(Writes(journal=rows), durable=True)
 
     def entry(self, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
@@ -195,6 +199,11 @@ class Segment:
         )  # fmt: skip
         self.saver.commit(change)
         self._root_head = None
+        if writes.journal or writes.withdrawn or writes.replaceable or writes.final or writes.reopened:
+            self.is_plain = False
+        for outcome in writes.outcomes:
+            if not outcome.ns:
+                self.outcomes[outcome.task_id] = outcome
 
 
 def within(ns: str, prefix: str) -> bool:

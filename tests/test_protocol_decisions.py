@@ -153,6 +153,14 @@ def test_odd_schemas_of_arguments_are_put_in_place_whole(args: dict[str, Any]) -
         assert jsonschema_rs.is_valid(several, {"decisions": [{"type": "approve"}, edit]}) is fits
 
 
+def test_constants_of_the_arguments_are_no_references() -> None:
+    constant = {"$ref": "#/$defs/RejectDecision"}  # a name that is taken, so a reference would be changed
+    args = {"properties": {"n": {"const": constant}, "m": {"enum": [constant]}}}
+    schema = decision_schema(["edit", "reject"], "t", args | {"$defs": {"RejectDecision": {"type": "integer"}}})
+    edit = {"type": "edit", "edited_action": {"name": "t", "args": {"n": constant, "m": constant}}}
+    assert jsonschema_rs.is_valid(schema, edit)
+
+
 # --- the answer to one call -------------------------------------------------------------------------------------------
 
 
@@ -380,6 +388,9 @@ def test_unknown_tool_is_unavailable_where_the_tools_are_not_told() -> None:
 def test_place_of_an_error_is_that_of_the_answer_as_it_was_sent() -> None:
     sent = [REJECT | {"tool_call_id": "call_sql", "x": 1}, APPROVE | {"tool_call_id": "call_write"}]
     assert [loc for loc, _, _ in batch_refused({"decisions": sent})] == [("decisions", 0, "reject", "x")]
+    sent[1]["y"] = 1
+    places = [("decisions", 0, "reject", "x"), ("decisions", 1, "approve", "y")]
+    assert [loc for loc, _, _ in batch_refused({"decisions": sent})] == places
 
 
 def test_two_decisions_on_one_call_are_refused() -> None:

@@ -341,6 +341,16 @@ def test_tag_that_may_be_left_out_is_not_asked_for() -> None:
     assert [loc for loc, _ in misfits(schema, {"radius": "secret"})] == [()]
 
 
+def test_tag_is_a_key_whose_values_differ_and_that_all_ask_for() -> None:
+    def kinds(*required: str, **consts: str) -> dict[str, Any]:
+        return {"properties": {k: {"const": v} for k, v in consts.items()} | {"x": {}}, "required": list(required)}
+
+    shared = {"oneOf": [kinds("b", "x", a="same", b="one"), kinds("b", "x", a="same", b="two")]}
+    assert misfits(shared, {"a": "same", "b": "two"}) == [(("two", "x"), "Field required")]
+    optional = {"oneOf": [kinds("b", "x", b="one"), kinds("x", b="two")]}
+    assert misfits(optional, {}) == [(("x",), "Field required")]
+
+
 def test_tag_is_told_apart_as_json_does() -> None:
     def numbered(n: Any, **more: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {"n": {"const": n}, **more}, "required": ["n", *more]}

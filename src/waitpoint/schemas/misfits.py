@@ -75,6 +75,7 @@ def _by_tag(
         return
     name = chosen[tag.key] if isinstance(chosen[tag.key], str) else None
     lines = [line for each in kind.context[number] for line in misfits(each, answer, schema)]
+    # Invariant: what does not fit yields at least one line, or it would be taken for an answer that does.
     yield from [_shifted(line, len(place), name) for line in lines] or [(place, kind.name, error.message)]
 
 

@@ -38,6 +38,7 @@ class Mux:
         self.values: Any = None  # the newest
         self.interrupts: tuple[Any, ...] = ()
         self.ended = False
+        self.is_aborted = False
         self.error: BaseException | None = None
         self.stamps = self.seq = 0
         made = [factory(scope) for factory in factories]
@@ -123,7 +124,7 @@ class Mux:
         self._settle(error)
         for transformer in self.transformers:
             try:
-                await transformer.scheduled()
+                await transformer.scheduled(is_aborted=self.root.is_aborted)
                 await (transformer.afinalize() if self.error is None else transformer.afail(self.error))
             except Exception as failed:  # noqa: BLE001 - told to every consumer
                 self.error = self.error or failed

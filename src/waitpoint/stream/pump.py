@@ -118,7 +118,7 @@ class AsyncPump:
         """Stop the run and cancel what runs in it."""
         import asyncio
 
-        self._is_stopped = True
+        self._is_stopped = self._mux.is_aborted = True
         if self._pull is not None and self._pull is asyncio.current_task():
             return  # called by a transformer: stopped when the part is taken in
         if self._closing is None:

@@ -41,9 +41,10 @@ class StreamTransformer:
     before_builtins: ClassVar[bool] = False
     is_native: ClassVar[bool] = False  # of every run: a named channel's method is its name alone
 
+    _scheduled: frozenset[Any] = frozenset()
+
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         self.scope = scope
-        self._scheduled: set[Any] = set()
 
     def init(self) -> dict[str, Any]:
         """Return the projections by their names."""
@@ -80,15 +81,19 @@ class StreamTransformer:
         import asyncio
 
         task = asyncio.ensure_future(coroutine)
-        self._scheduled.add(task)
+        self._scheduled |= {task}
         return task
 
-    async def scheduled(self) -> None:
-        """Await what was scheduled. Raises the first error of it."""
+    async def scheduled(self, *, is_aborted: bool) -> None:
+        """Await what was scheduled, or cancel it. Raises the first error of it."""
         import asyncio
 
+        if is_aborted:
+            for task in self._scheduled:
+                task.cancel()
+            return
         while self._scheduled:
-            done, self._scheduled = self._scheduled, set()
+            done, self._scheduled = self._scheduled, frozenset()
             await asyncio.gather(*done)
 
     @classmethod

@@ -50,5 +50,5 @@ def interrupt(value: Any, *, response_schema: Any = None, key: str | None = None
     try:
         return schemas.convert_answer(response_schema, answer)
     except Exception as error:
-        journal.misfit = (asked.row.id, error)
+        journal.refuse(asked.row.id, error)
         raise

@@ -28,6 +28,23 @@ from waitpoint.records import Interrupt
 DRIFTS_ALLOWED = 3
 
 
+_REFUSES_AN_ANSWER = "__waitpoint_refuses_an_answer__"
+
+
+def refuses_an_answer(error: BaseException | None) -> bool:
+    """Whether an error, or one it came of, is the refusal of an answer, here or in a graph that was called from here.
+
+    Taken for an ordinary failure and handled, it would use the answer up; raised, it opens the question again.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if getattr(error, _REFUSES_AN_ANSWER, False):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class TaskIdentity(NamedTuple):
     """Which task of which checkpoint this is. `path` is the chain of node names from the root graph to it."""
 
@@ -204,6 +221,11 @@ class Journal:
     def must_end(self) -> bool:
         """Whether the body was told to stop, whatever it made of that."""
         return bool(self.pauses) or self.misfit is not None or self.refusal is not None
+
+    def refuse(self, question_id: str, error: Exception) -> None:
+        """Note that the body could not take an answer, which opens the question again; the error is then to be raised."""
+        self.misfit = (question_id, error)
+        setattr(error, _REFUSES_AN_ANSWER, True)
 
     def check_open(self, what: str) -> None:
         """Refuse to ask or act for an attempt that has ended."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from waitpoint import runtime as runtimes
-from waitpoint import schemas
 from waitpoint.checkpoint.base import FenceLost
 from waitpoint.errors import (
     ConfigError,
@@ -23,6 +22,7 @@ from waitpoint.errors import (
     SwallowedInterruptError,
     UsageError,
 )
+from waitpoint.interrupts.journal import refuses_an_answer
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 """Which exceptions are worth another try: a class, a tuple of classes, or a function that says so."""
@@ -56,23 +56,7 @@ def must_pass(error: BaseException) -> bool:
     if isinstance(error, _FOR_THE_ENGINE) or not isinstance(error, Exception):
         return True
     journal = runtimes.attempt.get()
-    return (journal is not None and journal.must_end) or _refuses_an_answer(error)
-
-
-def _refuses_an_answer(error: BaseException) -> bool:
-    """Whether an error, or one it came of, was raised while an answer was taken."""
-    code = schemas.convert_answer.__code__
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        place = at.__traceback__
-        while place is not None:
-            if place.tb_frame.f_code is code:
-                return True
-            place = place.tb_next
-        at = at.__cause__ or at.__context__
-    return False
+    return (journal is not None and journal.must_end) or refuses_an_answer(error)
 
 
 def default_retry_on(error: Exception) -> bool:

@@ -14,7 +14,7 @@ PARAMETERS = 7
 
 # Public calls whose parameters follow LangGraph, so that code moves over by changing an import: package, then name.
 FOLLOWS_LANGGRAPH: Mapping[str, tuple[str, ...]] = {
-    "agents": ("create_agent", "ToolRetryMiddleware.__init__"),
+    "agents": ("create_agent", "ModelRequest.__init__", "ToolRetryMiddleware.__init__"),
     "engine": ("invoke", "ainvoke", "stream", "astream", "Declared.__init__"),
     "func": ("entrypoint", "entrypoint.__init__"),
     "graph": ("add_node", "compile", "invoke", "ainvoke", "stream", "astream"),
@@ -29,7 +29,7 @@ LAZY_PACKAGES: Mapping[str, str] = {
 }
 
 # Modules that declare what is raised; a port's own conflicts carry its rows, which errors.py must not know.
-DECLARE_ERRORS = ("errors", "checkpoint.base", "store.base", "cache.base", "engine.commands")
+DECLARE_ERRORS = ("errors", "agents.errors", "checkpoint.base", "store.base", "cache.base", "engine.commands")
 
 # Raised to reach the runtime, never to be reported: no code.
 CONTROL_FLOW = ("GraphBubbleUp", "GraphInterrupt", "GraphDrained", "ParentCommand", "Stopped")

@@ -23,7 +23,7 @@ from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
 from waitpoint.engine.shown import Shape, View, event_shape, shape_of
-from waitpoint.errors import ConfigError, UsageError
+from waitpoint.errors import CheckpointerRequiredError, ConfigError, UsageError
 from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
 from waitpoint.stream.listener import unheard
 
@@ -298,9 +298,18 @@ class Runner(Declared):
                 f"Graph {self.name!r} was compiled with checkpointer=True, which is for graphs inside another graph; to "
                 f"run it by itself, compile it with a saver"
             )
+        elif self.spec.asker is not None:
+            raise CheckpointerRequiredError(
+                f"Graph {self.name!r} has no checkpointer, and {self.spec.asker} in it asks questions that nobody could ever "
+                f"answer; give it one, for instance checkpointer=InMemorySaver()"
+            )
         return Session(call, wait=wait)
 
     def _apply(self, call: Invocation, options: dict[str, Any]) -> None:
+        call.debug = self.debug
+        if not options:
+            call.breakpoints = Breakpoints(self._before, self._after)
+            return
         before, after = options.pop("interrupt_before", None), options.pop("interrupt_after", None)
         call.breakpoints = Breakpoints(
             self._before if before is None else checked(before, self._nodes, "interrupt_before"),
@@ -313,7 +322,8 @@ class Runner(Declared):
         if keys is not None:
             call.output_keys(keys)
         debug = options.pop("debug", None)
-        call.debug = self.debug if debug is None else bool(debug)
+        if debug is not None:
+            call.debug = bool(debug)
         if options:
             raise ConfigError(
                 f"Unknown argument {next(iter(options))!r} of invoke() or stream() of graph {self.name!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
+from waitpoint.engine.leaving import before_input, left_behind
 from waitpoint.engine.questions import listed
 from waitpoint.engine.resuming import tasks_of
 from waitpoint.engine.run import Run
@@ -68,10 +70,14 @@ class _Start:
         return run
 
 
-def first_step(call: Invocation, before: Head | None, writer: ItemWriter | None, ns: str = "") -> _Start:
+def first_step(
+    call: Invocation, before: Head | None, writer: ItemWriter | None, ns: str = "", left: Sequence[tuple[str, Any]] = ()
+) -> _Start:
     """Return the first checkpoints of a run on a new input, and its first tasks."""
     spec = call.spec
     result = input_result(spec, call.input)
+    if left:
+        result = before_input(spec, prepared_writes(spec, list(left)), result)
     values = dict(before.values) if before is not None else initial(spec.channels)
     digest = canonical.args_digest((call.input,), {}) if ns else ""
     step = -1 if before is None else before.step + 1
@@ -138,7 +144,8 @@ def given(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Lo
     before = None
     if base.checkpoint is not None:
         before = yield Store(heads.read, (saver, call.key, base.checkpoint, call.registry))
-    return (yield from begun(call, saver, loaded, before, closed))
+    left = yield from left_behind(call, saver, base, forking=base is not loaded)
+    return (yield from begun(call, saver, loaded, before, closed, left))
 
 
 def cleared(call: Invocation, loaded: Loaded, *, forking: bool) -> list[tuple[str, str]]:
@@ -181,13 +188,13 @@ def _has_work(loaded: Loaded) -> bool:
 
 
 def begun(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, before: Head | None,
-           closed: list[tuple[str, str]]) -> Opening:  # fmt: skip
-    """Store the first checkpoints together with the claim."""
+           closed: list[tuple[str, str]], left: Sequence[tuple[str, Any]] = ()) -> Opening:  # fmt: skip
+    """Store the first checkpoints together with the claim; `left` is written before the input."""
     assert call.key is not None
     thread = loaded.thread
     numbers = Numbers(thread.next_item if thread is not None else 0)
     writer = ItemWriter(numbers, call.registry)
-    started = first_step(call, before, writer)
+    started = first_step(call, before, writer, left=left)
     writes = Writes(checkpoints=started.rows, items=writer.taken(), outcomes=started.outcomes, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*withdrawals(closed), event("started", started.head.id)]

@@ -1,1 +1,1 @@
-"""Runs tool calls: the node, the way of a call to its tool, and the gate before it."""
+"""Takes a tool call to its tool: the node, what is injected, how it is recorded, what becomes of errors."""

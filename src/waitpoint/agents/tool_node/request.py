@@ -72,6 +72,21 @@ class ToolCallRequest:
         return replace(self, **changes)
 
 
+class ByIdentity:
+    """A tool as a key of caches: tools are models, and those have no hash."""
+
+    __slots__ = ("tool",)
+
+    def __init__(self, tool: BaseTool) -> None:
+        self.tool = tool
+
+    def __hash__(self) -> int:
+        return id(self.tool)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByIdentity) and other.tool is self.tool
+
+
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], Any]
 ToolCallWrapper = Callable[[ToolCallRequest, ToolHandler], Any]

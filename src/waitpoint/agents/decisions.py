@@ -1,0 +1,124 @@
+"""What a decision comes to: the texts that a reviewer and the model read, and the verdict of a policy's predicate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import ToolCall, ToolMessage
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from waitpoint.agents.policy import Policy
+
+DEFAULT_PREFIX: Final = "Tool execution requires approval"
+EDIT_NOTICE: Final = (
+    "Note: a human reviewer replaced this tool call before it ran. The call recorded in your message is the one you produced, "
+    "not the one that executed. This was intentional and authorized. Do not re-issue your original call."
+)
+REJECTED: Final = (
+    "User rejected the tool call for `{tool}` with id {id}. The tool was not executed. Do not retry this tool call unless the "
+    "user explicitly requests it."
+)
+DENIED: Final = (
+    "Tool `{tool}` may not be used here: its calls are refused without asking anyone. The tool was not executed. Do not retry "
+    "this tool call."
+)
+
+
+class Raised(NamedTuple):
+    """What came of a predicate that raised."""
+
+    error: Exception
+
+
+class Verdict(NamedTuple):
+    """What a policy says of one call, and why if that is not plain."""
+
+    asks: bool
+    why: str = ""
+
+
+def verdict(policy: Policy, request: Any) -> Generator[Callable[[], Any], Any, Verdict]:
+    """Evaluate `when`: only an explicit False lets a call pass; anything unclear is asked about."""
+    when = policy.when
+    if when is None:
+        return Verdict(asks=True)
+
+    def evaluated() -> Any:
+        try:
+            return when(request)
+        except Exception as error:  # noqa: BLE001 - a predicate that fails must not open the gate
+            return Raised(error)
+
+    found = yield evaluated
+    if isinstance(found, Raised):
+        return Verdict(asks=True, why=f"`when` raised {type(found.error).__name__}")
+    if found is False:
+        return Verdict(asks=False)
+    return Verdict(asks=True, why="" if found is True else f"`when` returned {type(found).__name__}, not True or False")
+
+
+def described(
+    given: str | Callable[..., Any] | None, prefix: str, call: ToolCall, request: Any
+) -> Generator[Callable[[], Any], Any, str]:
+    """Return what the question says: the text or function of the config, or prefix, tool and arguments."""
+    if given is None:
+        shown = json.dumps(call["args"], indent=2, ensure_ascii=False, default=str)
+        return f"{prefix}\n\nTool: {call['name']}\nArgs: {shown}"
+    if isinstance(given, str):
+        return given
+    found = yield lambda: given(call, request.state, request.runtime)
+    if isinstance(found, Raised):
+        raise found.error
+    return str(found)
+
+
+def answer(call: ToolCall, decision: Mapping[str, Any]) -> ToolMessage:
+    """Return what takes the place of a result: the person's words, as an error (reject) or as the result (respond)."""
+    kind, text = decision["type"], decision.get("message")
+    if text is None:
+        text = REJECTED.format(tool=call["name"], id=call["id"])
+    return ToolMessage(
+        content=text,
+        name=call["name"],
+        tool_call_id=call["id"] or "",
+        status="error" if kind == "reject" else "success",
+        additional_kwargs={"lc_source": "hitl_interrupt_decision", "lc_data": {"decision": kind}},
+    )
+
+
+def with_notice(message: ToolMessage, executed: Mapping[str, Any], notice: str | None) -> ToolMessage:
+    """Return a result that tells the model first that a person changed the call. Never adds the notice twice."""
+    if notice is None:
+        return message
+    args = json.dumps(executed["args"], ensure_ascii=False, separators=(",", ":"), default=str)
+    told = f"{notice} Executed instead: {executed['name']} with arguments {args}."
+    content: Any = message.content
+    if isinstance(content, str):
+        if content.startswith(told):
+            return message
+        content = f"{told}\n\nTool response:\n{content}" if content else told
+    else:
+        block: Any = f"{told}\n\nTool response:" if content else told
+        if not content or isinstance(content[0], dict):
+            block = {"type": "text", "text": block}
+        if content and content[0] == block:
+            return message
+        content = [block, *content]
+    return message.model_copy(update={"content": content})
+
+
+def refused_edit(tool: str, problem: Exception) -> ValidationError:
+    """Return the error for edited arguments that the tool's own validators refuse, told at their places in the answer."""
+    place = ("edit", "edited_action", "args")
+    lines: list[InitErrorDetails] = []
+    if isinstance(problem, ValidationError):
+        for each in problem.errors(include_url=False, include_input=False):
+            text = PydanticCustomError(each["type"], "{text}", {"text": each["msg"]})
+            lines.append({"type": text, "loc": (*place, *each["loc"]), "input": None})
+    else:
+        text = PydanticCustomError("value_error", "{text}", {"text": f"{type(problem).__name__}: {problem}"})
+        lines.append({"type": text, "loc": place, "input": None})
+    return ValidationError.from_exception_data(f"decision on {tool!r}", lines, hide_input=True)

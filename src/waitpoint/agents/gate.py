@@ -1,0 +1,410 @@
+"""The gate: where tools are called, under all middleware. Nothing runs past it without the decision it needs.
+
+A gated call runs only with a permit: a recorded verdict of its policy, or a person's approval of exactly this call (call
+id, tool, schema of its arguments, arguments). A permit lies outside the state and is used up by the first execution
+without a known failure. Without one the gate asks. So jumps, edits, rewriters, late tools, forks and `update_state` cannot
+go around it; middleware only decides where and how the question is raised.
+
+Written once, as generators of calls that may block or have to be awaited; `admit` and `aadmit` make them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+
+from waitpoint import canonical, codec, ids, runtime
+from waitpoint.agents import decisions
+from waitpoint.agents.errors import ToolInvocationError
+from waitpoint.agents.policy import FREE, Policies, Policy
+from waitpoint.agents.tool_node.failures import error_message
+from waitpoint.agents.tool_node.request import ToolCallRequest
+from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
+from waitpoint.checkpoint.base import JournalRow
+from waitpoint.errors import PayloadError, UsageError
+from waitpoint.interrupts import effects, permits
+from waitpoint.interrupts.effects import Effect
+from waitpoint.interrupts.journal import Asked, Journal, Question, running
+from waitpoint.protocol.decisions import TOOL_APPROVAL, decision_schema
+
+POLICIES: Final = "tool_policies"
+TOOLS: Final = "tools"
+"""Under which names an agent attaches its policies and its tools to its graph."""
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What an agent's approval middleware lays down for the gate."""
+
+    policies: Policies = field(default_factory=Policies)
+    prefix: str = decisions.DEFAULT_PREFIX
+    edit_notice: str | None = decisions.EDIT_NOTICE
+
+
+class Admission(NamedTuple):
+    """A call that may run: as it is to run, with the effect it is recorded as (None: nothing is recorded here).
+
+    `edited` is the action that a person put in the place of the model's, to be told to the model.
+    """
+
+    request: ToolCallRequest
+    effect: Effect | None
+    edited: Mapping[str, Any] | None = None
+    notice: str | None = None
+
+
+class Reading:
+    """A call that reads the store, which an event loop must not wait for."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __call__(self) -> Any:
+        return self.call()
+
+
+Refusal = ToolMessage
+_Thunk = Callable[[], Any]
+Steps = Generator[_Thunk, Any, Any]
+
+
+def admit(request: ToolCallRequest, tool: BaseTool) -> Admission | Refusal:
+    """Let a call through, refuse it, or stop here for a decision (by the pause that `interrupt()` raises)."""
+    found: Admission | Refusal = blocking(_admitted(request, tool))
+    return found
+
+
+async def aadmit(request: ToolCallRequest, tool: BaseTool) -> Admission | Refusal:
+    """Do the same from an event loop; predicates may be coroutine functions."""
+    found: Admission | Refusal = await awaiting(_admitted(request, tool))
+    return found
+
+
+def review(request: ToolCallRequest, gated: Gated) -> ToolCallRequest | Refusal:
+    """Ask about a call where middleware wants it asked; what comes of it is what `admit` will find.
+
+    Returns the request as it is to run, or the answer that takes the place of a result.
+    """
+    found: ToolCallRequest | Refusal = blocking(_reviewed(request, gated))
+    return found
+
+
+async def areview(request: ToolCallRequest, gated: Gated) -> ToolCallRequest | Refusal:
+    """Do the same from an event loop."""
+    found: ToolCallRequest | Refusal = await awaiting(_reviewed(request, gated))
+    return found
+
+
+def refusal(request: ToolCallRequest, gated: Gated) -> ToolCallRequest | Refusal:
+    """Return the answer to a call that was refused in the turn's one question; the request if it was not."""
+    found: ToolCallRequest | Refusal = blocking(_refused(request, gated))
+    return found
+
+
+async def arefusal(request: ToolCallRequest, gated: Gated) -> ToolCallRequest | Refusal:
+    """Do the same from an event loop."""
+    found: ToolCallRequest | Refusal = await awaiting(_refused(request, gated))
+    return found
+
+
+def blocking(steps: Steps) -> Any:
+    """Make the calls of these steps in this thread."""
+    reply: Any = None
+    while True:
+        try:
+            thunk = steps.send(reply)
+        except StopIteration as end:
+            return end.value
+        reply = thunk()
+        if inspect.isawaitable(reply):
+            getattr(reply, "close", lambda: None)()
+            raise UsageError(
+                "A predicate or description of `interrupt_on` is a coroutine function, which cannot be awaited under invoke() "
+                "or stream(); use ainvoke() or astream(), or make it a plain function"
+            )
+
+
+async def awaiting(steps: Steps) -> Any:
+    """Make the calls of these steps from an event loop."""
+    reply: Any = None
+    while True:
+        try:
+            thunk = steps.send(reply)
+        except StopIteration as end:
+            return end.value
+        if isinstance(thunk, Reading):
+            reply = await effects.off(thunk.call)
+            continue
+        reply = thunk()
+        if inspect.isawaitable(reply):
+            try:
+                reply = await reply
+            except Exception as error:  # noqa: BLE001 - the steps decide what a predicate's failure means
+                reply = decisions.Raised(error)
+
+
+# --- admission --------------------------------------------------------------------------------------------------------
+
+
+def policy_of(tool: BaseTool, call: ToolCall, gated: Gated | None) -> tuple[Policy, Gated]:
+    """Return the policy that holds for a call here: of the agent it runs in, else of those around that agent.
+
+    What an outer agent says of every tool ("*") speaks of its own tools only.
+    """
+    scope = runtime.current.get()
+    found = [spec.extras.get(POLICIES) for spec in scope.specs] if scope is not None else []
+    own, around = gated or (found[0] if found else None), found[1:] if found else []
+    names = dict.fromkeys((tool.name, call["name"]))
+    kinds = [own.policies.of(name) for name in names] if own is not None else []
+    known = [(p, own) for p in kinds if p is not None and own is not None]
+    if not known:
+        known = [(p, g) for g in around if g is not None for n in names if (p := g.policies.named(n)) is not None]
+    strictest = max(known, key=lambda each: ("free", "ask", "deny").index(each[0].kind), default=None)
+    return strictest or (FREE, Gated())
+
+
+def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
+    call = request.tool_call
+    policy, gated = policy_of(tool, call, None)
+    journal: Journal | None = runtime.attempt.get()
+    if policy.kind == "free" and (journal is None or journal.recorder is None):
+        return Admission(request, None)
+    if journal is None:
+        journal = running(f"tool {tool.name!r}, whose calls need a decision,")
+    trail = Trail.of(journal, call)
+    digest = call_digest(tool, call)
+    if policy.kind == "free":
+        return Admission(request, _effect(journal, trail, tool, call, digest, policy))
+    if policy.kind == "deny":
+        return error_message(decisions.DENIED.format(tool=tool.name), call)
+    if trail.has_begun(tool.name, digest) or trail.permitted(digest):
+        return Admission(request, _effect(journal, trail, tool, call, digest, policy))
+    found = (yield from _permit(journal, request, digest)) if trail.done == 0 else None
+    if found is not None:
+        row, about = found
+        if "refused" in about:
+            return decisions.answer(call, about["refused"])
+        return Admission(request, _effect(journal, trail, tool, call, digest, policy, (row,)))
+    edited = yield from _asked(request, tool, policy, gated, trail)
+    if isinstance(edited, ToolMessage):
+        return edited
+    digest = call_digest(tool, edited.tool_call)
+    effect = _effect(journal, trail, tool, edited.tool_call, digest, policy)
+    if edited is request:
+        return Admission(request, effect)
+    action = {"name": edited.tool_call["name"], "args": edited.tool_call["args"]}
+    return Admission(edited, effect, action, gated.edit_notice)
+
+
+def _refused(request: ToolCallRequest, gated: Gated) -> Steps:
+    tool, journal = request.tool, runtime.attempt.get()
+    if tool is None or journal is None or policy_of(tool, request.tool_call, gated)[0].kind != "ask":
+        return request
+    found = yield from _permit(journal, request, call_digest(tool, request.tool_call))
+    is_refused = found is not None and "refused" in found[1]
+    return decisions.answer(request.tool_call, found[1]["refused"]) if is_refused else request
+
+
+def _permit(journal: Journal, request: ToolCallRequest, digest: str) -> Steps:
+    """Return what was decided about this call in the turn's one question, if it is still to be used."""
+    names = [permit_name(_message_id(request), request.tool_call["id"] or "", digest)]
+    return (yield Reading(lambda: permits.open_permit(journal, names)))
+
+
+def _effect(
+    journal: Journal, trail: Trail, tool: BaseTool, call: ToolCall, digest: str, policy: Policy,
+    used: tuple[JournalRow, ...] = (),
+) -> Effect:  # fmt: skip
+    return Effect(
+        function=tool.name,
+        code=None,
+        digest=digest,
+        key=trail.next_key(),
+        ordinal=0,
+        args=dict(call["args"]),
+        in_doubt=policy.in_doubt,
+        idempotency_key=idempotency_key(journal, call, digest),
+        kind="tool",
+        permits=used,
+    )
+
+
+def idempotency_key(journal: Journal, call: ToolCall, digest: str) -> str:
+    """Return the key of a call: its own identity and content, in this branch of the thread."""
+    task = journal.task
+    return ids.hashed("tool", task.key.thread_id, task.task_id, call["id"] or "", digest)
+
+
+def permit_name(message_id: str, call_id: str, digest: str) -> str:
+    """Return what a permit is filed under: exactly one call of one message, with these arguments."""
+    return ids.hashed("permit", message_id, call_id, digest)
+
+
+def _message_id(request: ToolCallRequest) -> str:
+    """Return the id of the message that made the call."""
+    state = request.state
+    messages = state.get("messages", ()) if isinstance(state, Mapping) else getattr(state, "messages", ())
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and any(c["id"] == request.tool_call["id"] for c in message.tool_calls):
+            return message.id or ""
+    return ""
+
+
+class Trail:
+    """What this attempt has seen of one call id. Executions of a call are numbered; a retry after a failure is no new one."""
+
+    __slots__ = ("_granted", "call_id", "done", "journal", "tries")
+
+    def __init__(self, journal: Journal, call_id: str) -> None:
+        self.journal = journal
+        self.call_id = call_id
+        self.done = 0  # executions that came to a result
+        self.tries = 0  # of the present one
+        self._granted: set[str] = set()
+
+    @classmethod
+    def of(cls, journal: Journal, call: ToolCall) -> Trail:
+        """Return the trail of a call in an attempt."""
+        place = ("tool", call["id"])
+        with journal.lock:
+            trail: Trail = journal.notes.setdefault(place, cls(journal, call["id"] or ""))
+        return trail
+
+    def next_key(self) -> str:
+        """Return the key of the execution that comes next."""
+        return f"{self.call_id}#{self.done}.{self.tries}"
+
+    def ended(self, *, failed: bool) -> None:
+        """Note how an execution came out."""
+        if failed:
+            self.tries += 1
+            return
+        self.done, self.tries = self.done + 1, 0
+        self._granted.clear()
+
+    def grant(self, digest: str) -> None:
+        """Note that a decision allows this call, once."""
+        self._granted.add(digest)
+
+    def permitted(self, digest: str) -> bool:
+        """Whether a decision of this attempt allows this call."""
+        return digest in self._granted
+
+    def has_begun(self, tool: str, digest: str) -> bool:
+        """Whether this execution was begun in an earlier attempt: then it had what it needed."""
+        start = f"{self.call_id}#{self.done}."
+        with self.journal.lock:
+            rows = [row for row in self.journal.entries.values() if row.kind == "step"]
+        for row in rows:
+            body = codec.loads(row.body)
+            if body["function"] == tool and body["digest"] == digest and str(body["key"]).startswith(start):
+                return True
+        return False
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def _reviewed(request: ToolCallRequest, gated: Gated) -> Steps:
+    tool, call = request.tool, request.tool_call
+    if tool is None:
+        return request  # the node answers that there is no such tool
+    policy, gated = policy_of(tool, call, gated)
+    if policy.kind != "ask":
+        return request  # free, or refused at the gate
+    journal = running(f"the approval of tool {tool.name!r}")
+    trail = Trail.of(journal, call)
+    if trail.has_begun(tool.name, call_digest(tool, call)):
+        return request
+    return (yield from _asked(request, tool, policy, gated, trail))
+
+
+def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gated, trail: Trail) -> Steps:
+    """Get the decision about a call: what its policy says, or what a person does."""
+    journal, call = trail.journal, request.tool_call
+    key = f"tool:{trail.call_id}#{trail.done}"
+    frozen = _frozen(journal, key, call)
+    why = ""
+    if frozen is None:
+        try:
+            check_arguments(tool, request)
+            shown = canonical.payload(dict(call["args"]), path=f"{tool.name}.args")
+        except (ToolInvocationError, PayloadError) as error:
+            return error_message(str(error), call)
+        verdict = yield from decisions.verdict(policy, request)
+        if not verdict.asks:
+            trail.grant(call_digest(tool, call))
+            return request
+        why = verdict.why
+        text = yield from decisions.described(policy.description, gated.prefix, call, request)
+        frozen = {
+            "type": TOOL_APPROVAL,
+            "tool_call_id": call["id"] or "",
+            "name": call["name"],
+            "args": shown,
+            "description": text,
+        }
+    schema = decision_schema(policy.allowed, call["name"], args_schema(tool))
+    data = {"name": call["name"], "allowed": list(policy.allowed), "why": why}
+    asked = journal.ask(Question(frozen, key, (), schema, form=TOOL_APPROVAL, form_data=data))
+    decision = codec.loads(asked.row.answer or b"")
+    if asked.row.comment:
+        journal.notes.setdefault("remarks", {})[trail.call_id] = (asked.row.id, asked.row.comment)
+    return _decided(request, tool, decision, asked, trail)
+
+
+def _frozen(journal: Journal, key: str, call: ToolCall) -> dict[str, Any] | None:
+    """Return the question as it was asked about this very call, so that nothing of it is worked out anew."""
+    for asked in reversed(journal.asked):
+        if asked.row.qkey == key and not asked.is_gone:
+            payload: dict[str, Any] = codec.loads(asked.row.value)
+            if payload["name"] == call["name"] and _same(payload["args"], call["args"]):
+                return payload
+    return None
+
+
+def _same(shown: Any, args: Any) -> bool:
+    try:
+        return canonical.digest(shown) == canonical.digest(canonical.payload(dict(args)))
+    except PayloadError:
+        return False
+
+
+def _decided(
+    request: ToolCallRequest, tool: BaseTool, decision: Mapping[str, Any], asked: Asked, trail: Trail
+) -> ToolCallRequest | Refusal:
+    call = request.tool_call
+    if decision["type"] == "approve":
+        trail.grant(call_digest(tool, call))
+        return request
+    if decision["type"] != "edit":
+        return decisions.answer(call, decision)
+    edited: ToolCall = {**call, "args": decision["edited_action"]["args"]}
+    request = replace(request, tool_call=edited)
+    problem = argument_error(tool, edited["args"], request)
+    if problem is not None:  # what only the tool's own validators see: the question is open again
+        misfit = decisions.refused_edit(tool.name, problem)
+        trail.journal.refuse(asked.row.id, misfit)
+        raise misfit
+    trail.grant(call_digest(tool, edited))
+    return request
+
+
+def tools_here() -> Mapping[str, BaseTool]:
+    """Return the tools of the agent that runs here, by name."""
+    scope = runtime.current.get()
+    found: Mapping[str, BaseTool] = {} if scope is None else scope.specs[0].extras.get(TOOLS, {})
+    return found
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def grant(journal: Journal, decided: Sequence[tuple[str, str, str, Mapping[str, Any]]]) -> None:
+    """Put on record what was decided about calls that run in later tasks: (message id, call id, digest, what)."""
+    permits.grant(journal, {permit_name(*name): about for *name, about in decided})

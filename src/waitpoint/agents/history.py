@@ -1,0 +1,139 @@
+"""Message histories that a strict provider takes: every tool call answered once, right after the message that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from waitpoint import ids
+from waitpoint.agents.tool_node.failures import error_message
+from waitpoint.core.spec import Unfinished
+
+MALFORMED: Final = (
+    "Error: the arguments of this call of `{tool}` are malformed or truncated, so it was not run. Call the tool again with "
+    "valid JSON."
+)
+NO_RESULT: Final = "There is no result on record for this call of `{tool}`."
+LEFT: Final = {
+    "waiting": "The call of `{tool}` was not run: the user went on before it was decided.",
+    "due": "The call of `{tool}` was not run: the user went on before that.",
+    "failed": "The call of `{tool}` failed and was not tried again: {error}",
+    "in_doubt": "The call of `{tool}` was interrupted. It is not known whether it took effect.",
+}
+
+
+def last_call(messages: Sequence[AnyMessage]) -> tuple[AIMessage | None, list[AnyMessage]]:
+    """Return the last AI message and what follows it."""
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if isinstance(message, AIMessage):
+            return message, list(messages[at + 1 :])
+    return None, []
+
+
+def pending_calls(messages: Sequence[AnyMessage]) -> list[Any]:
+    """Return the tool calls of the last AI message that have no answer yet."""
+    message, after = last_call(messages)
+    if message is None:
+        return []
+    done = {m.tool_call_id for m in after if isinstance(m, ToolMessage)}
+    return [call for call in message.tool_calls if call["id"] not in done]
+
+
+def malformed_answers(message: AIMessage) -> list[ToolMessage]:
+    """Return the answers to calls whose arguments could not be read, so that the model may try again."""
+    return [
+        ToolMessage(
+            content=MALFORMED.format(tool=call["name"]),
+            name=call["name"],
+            tool_call_id=call["id"],
+            status="error",
+            id=ids.hashed("malformed", message.id or "", call["id"]),
+        )
+        for call in message.invalid_tool_calls
+        if call["id"]
+    ]
+
+
+def settle(values: dict[str, Any], unfinished: Sequence[Unfinished]) -> dict[str, Any] | None:
+    """Answer the calls that new input leaves behind, each by what is known of it."""
+    message, _ = last_call(values.get("messages", ()))
+    left = pending_calls(values.get("messages", ()))
+    if message is None or not left:
+        return None
+    known = {u.arg["tool_call"]["id"]: u for u in unfinished if isinstance(u.arg, dict) and "tool_call" in u.arg}
+    return {"messages": [_left(message, call, known.get(call["id"])) for call in left]}
+
+
+def _left(message: AIMessage, call: Any, task: Unfinished | None) -> ToolMessage:
+    text = LEFT["due" if task is None else task.state]
+    error = "" if task is None else task.error or ""
+    answer_id = ids.hashed("left", message.id or "", call["id"] or "")
+    return error_message(text.format(tool=call["name"], error=error), call, id=answer_id)
+
+
+def valid(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
+    """Return a history as providers take it; a valid one comes back as it is.
+
+    The answers to a message's calls follow it, in the order of the calls, each once (the last one given counts). A call
+    without an answer gets one that says so, an answer without a call is left out.
+    """
+    given = list(messages)
+    if _is_valid(given):
+        return given
+    answers = {m.tool_call_id: m for m in given if isinstance(m, ToolMessage)}
+    out: list[AnyMessage] = []
+    used: set[str] = set()
+    for at, message in enumerate(given):
+        if isinstance(message, ToolMessage):
+            continue
+        out.append(message)
+        if isinstance(message, AIMessage):
+            own = _answers_after(given, at)
+            for call in (*message.tool_calls, *message.invalid_tool_calls):
+                call_id = call["id"] or ""
+                if not call_id:
+                    continue
+                found = own.get(call_id) or (answers.get(call_id) if call_id not in used else None)
+                used.add(call_id)
+                out.append(found or _missing(message, call))
+    return out
+
+
+def _answers_after(messages: Sequence[AnyMessage], at: int) -> dict[str, Any]:
+    """Return the answers between a message and the next AI message, by call."""
+    found: dict[str, Any] = {}
+    for message in messages[at + 1 :]:
+        if isinstance(message, AIMessage):
+            break
+        if isinstance(message, ToolMessage):
+            found[message.tool_call_id] = message
+    return found
+
+
+def _missing(message: AIMessage, call: Any) -> ToolMessage:
+    text = NO_RESULT if call.get("type") != "invalid_tool_call" else MALFORMED
+    return ToolMessage(
+        content=text.format(tool=call["name"]),
+        name=call["name"],
+        tool_call_id=call["id"],
+        status="error",
+        id=ids.hashed("missing", message.id or "", call["id"]),
+    )
+
+
+def _is_valid(messages: Sequence[AnyMessage]) -> bool:
+    """Whether every call is answered right after its message, in order, and nothing else is answered."""
+    awaited: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if not awaited or awaited.pop(0) != message.tool_call_id:
+                return False
+            continue
+        if awaited:
+            return False
+        if isinstance(message, AIMessage):
+            awaited = [c["id"] for c in (*message.tool_calls, *message.invalid_tool_calls) if c["id"]]
+    return not awaited

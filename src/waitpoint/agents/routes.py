@@ -1,0 +1,190 @@
+"""Where an agent goes next: after its hooks, its model, its tools. Every node says so itself, in a `Command`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+
+from waitpoint.agents import history
+from waitpoint.agents.middleware.types import AgentMiddleware, JumpTo, jumps_of, overrides
+from waitpoint.agents.nodes import TwoForms
+from waitpoint.errors import InvalidUpdateError
+from waitpoint.graph.message import add_messages
+from waitpoint.records import END, Command, Send
+from waitpoint.runtime import Runtime
+
+HOOKS = ("before_agent", "before_model", "after_model", "after_agent")
+
+
+@dataclass
+class Hook:
+    """One hook of one middleware, a node of its own. `then` is the node after it, None where calls decide."""
+
+    middleware: AgentMiddleware[Any, Any, Any]
+    kind: str
+    jumps: tuple[JumpTo, ...]
+    then: str | None = None
+    destinations: tuple[str, ...] = ()
+
+    @property
+    def node(self) -> str:
+        """The name of its node."""
+        return f"{self.middleware.name}.{self.kind}"
+
+
+@dataclass
+class Routes:
+    """The ways of one agent, by the names of its nodes."""
+
+    hooks: list[Hook] = field(default_factory=list)
+    has_tools: bool = True
+    structured: frozenset[str] = frozenset()  # tools that stand for a typed result
+    entry: str = "model"
+    loop: str = "model"  # where a turn begins
+    exit: str = END  # where the agent goes when it is done
+    model_then: str | None = None  # the first hook after the model
+
+    @classmethod
+    def of(
+        cls, middleware: Sequence[AgentMiddleware[Any, Any, Any]], *, has_tools: bool, structured: frozenset[str]
+    ) -> Routes:
+        """Lay out the ways of an agent with these middlewares, the first outermost."""
+        routes = cls(has_tools=has_tools, structured=structured)
+        chains: dict[str, list[Hook]] = {}
+        for kind in HOOKS:
+            found = [m for m in middleware if overrides(m, kind) or overrides(m, f"a{kind}")]
+            if kind.startswith("after"):
+                found.reverse()
+            chains[kind] = [Hook(m, kind, jumps_of(m, kind)) for m in found]
+            routes.hooks += chains[kind]
+        routes.loop = _chained(chains["before_model"], "model")
+        routes.entry = _chained(chains["before_agent"], routes.loop)
+        routes.exit = _chained(chains["after_agent"], END)
+        routes.model_then = _chained(chains["after_model"], None)
+        for hook in routes.hooks:
+            places = (routes.from_model_turn if hook.then is None else (hook.then,)) + tuple(
+                map(routes.place, hook.jumps)
+            )
+            hook.destinations = tuple(dict.fromkeys(places))
+        return routes
+
+    @property
+    def from_model_turn(self) -> tuple[str, ...]:
+        """Where a turn of the model may lead."""
+        return (*(("tools",) if self.has_tools else ()), self.loop, self.exit)
+
+    @property
+    def from_model(self) -> tuple[str, ...]:
+        """Where the model's node leads."""
+        return self.from_model_turn if self.model_then is None else (self.model_then,)
+
+    @property
+    def from_tools(self) -> tuple[str, ...]:
+        """Where the tools lead."""
+        return (self.loop, self.exit)
+
+    def place(self, jump: JumpTo) -> str:
+        """Return the node that a jump leads to; a jump to the tools runs what is not answered yet."""
+        return {"end": self.exit, "model": self.loop, "tools": "tools"}[jump]
+
+    # --- after the model ----------------------------------------------------------------------------------------------
+
+    def after_turn(self, messages: Sequence[Any]) -> Any:
+        """Return where a finished turn of the model leads: to its calls, to another turn, or to the end."""
+        message, after = history.last_call(messages)
+        if message is None:
+            return self.exit
+        if calls := history.pending_calls(messages):
+            return [send(call) for call in calls] if self.has_tools else self._no_tools(calls)
+        if not message.tool_calls and not message.invalid_tool_calls:
+            return self.exit
+        return self.exit if self.is_structured(after) else self.loop
+
+    def is_structured(self, after: Sequence[Any]) -> bool:
+        """Whether the turn gave the typed result."""
+        return any(isinstance(m, ToolMessage) and m.name in self.structured and m.status == "success" for m in after)
+
+    def _no_tools(self, calls: Sequence[Any]) -> Any:
+        names = ", ".join(repr(call["name"]) for call in calls)
+        raise InvalidUpdateError(f"The model called {names}, and the agent has no tools; give it some")
+
+    def after_model(self, run: Callable[[Any, Runtime[Any]], list[Any]]) -> Callable[[Any, Runtime[Any]], list[Any]]:
+        """Return the model's node: its updates, then where they lead."""
+        return lambda state, runtime: self._led(state, run(state, runtime))
+
+    def after_model_async(
+        self, run: Callable[[Any, Runtime[Any]], Awaitable[list[Any]]]
+    ) -> Callable[[Any, Runtime[Any]], Awaitable[list[Any]]]:
+        """Do the same for its async form."""
+
+        async def led(state: Any, runtime: Runtime[Any]) -> list[Any]:
+            return self._led(state, await run(state, runtime))
+
+        return led
+
+    def _led(self, state: Any, updates: list[Any]) -> list[Any]:
+        place = self.model_then
+        goto: Any = self.after_turn(merged(state, updates)) if place is None else place
+        return [*(Command(update=update) for update in updates), Command(goto=goto)]
+
+    # --- after a hook -------------------------------------------------------------------------------------------------
+
+    def after_hook(self, hook: Hook, state: Any, result: Any) -> list[Any]:
+        """Return what a hook writes, and where it leads: on, or where it jumps if it may."""
+        if result is not None and not isinstance(result, Mapping | Command):
+            raise InvalidUpdateError(
+                f"Hook {hook.node!r} returned a {type(result).__name__}; return an update as a dict, a Command, or None"
+            )
+        if isinstance(result, Command):
+            return [result, *([] if result.goto else [Command(goto=self._next(hook, state, [result.update], None))])]
+        update = dict(result or {})
+        jump = update.pop("jump_to", None)
+        if jump not in hook.jumps:
+            jump = None  # not declared by hook_config
+        return [Command(update=update or None, goto=self._next(hook, state, [update], jump))]
+
+    def _next(self, hook: Hook, state: Any, updates: list[Any], jump: JumpTo | None) -> Any:
+        if jump == "tools":
+            calls = history.pending_calls(merged(state, updates)) if self.has_tools else []
+            return [send(call) for call in calls] or self.loop
+        if jump is not None:
+            return self.place(jump)
+        return self.after_turn(merged(state, updates)) if hook.then is None else hook.then
+
+
+def hook_node(hook: Hook, routes: Routes) -> TwoForms:
+    """Return a hook as a node."""
+    middleware, kind = hook.middleware, hook.kind
+    has = {form: overrides(middleware, form) for form in (kind, f"a{kind}")}
+
+    def body(state: Any, runtime: Runtime[Any]) -> list[Any]:
+        return routes.after_hook(hook, state, getattr(middleware, kind)(state, runtime))
+
+    async def abody(state: Any, runtime: Runtime[Any]) -> list[Any]:
+        return routes.after_hook(hook, state, await getattr(middleware, f"a{kind}")(state, runtime))
+
+    return TwoForms(hook.node, body if has[kind] else None, abody if has[f"a{kind}"] else None)
+
+
+def _chained(hooks: list[Hook], last: Any) -> Any:
+    """Link hooks of a kind to each other and to what follows; return where the chain begins."""
+    for hook in reversed(hooks):
+        hook.then, last = last, hook.node
+    return last
+
+
+def merged(state: Any, updates: Sequence[Any]) -> list[Any]:
+    """Return the messages as they are with these updates."""
+    messages = state["messages"]
+    for update in updates:
+        if isinstance(update, Mapping) and update.get("messages"):
+            messages = add_messages(messages, update["messages"])
+    return list(messages)
+
+
+def send(call: Any) -> Send:
+    """Return the task of one tool call."""
+    return Send("tools", {"__type": "tool_call", "tool_call": call})

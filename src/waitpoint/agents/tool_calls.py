@@ -1,0 +1,109 @@
+"""An agent's tool calls: each a task of its own, with the middleware around it, and where it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+
+from waitpoint import runtime as runtimes
+from waitpoint.agents import history
+from waitpoint.agents.middleware.types import AgentMiddleware, overrides
+from waitpoint.agents.routes import Routes
+from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
+from waitpoint.agents.tool_node.node import ToolNode
+from waitpoint.errors import AsyncOnlyError
+from waitpoint.records import Command
+
+
+class AgentTools:
+    """The tools of an agent as a node."""
+
+    def __init__(
+        self, tools: Sequence[BaseTool], middleware: Sequence[AgentMiddleware[Any, Any, Any]], routes: Routes
+    ) -> None:
+        self.name = "tools"
+        self.routes = routes
+        around = [m for m in middleware if overrides(m, "wrap_tool_call") or overrides(m, "awrap_tool_call")]
+        self.node = ToolNode(
+            tools,
+            wrap_tool_call=_composed(around) if around else None,
+            awrap_tool_call=_acomposed(around) if around else None,
+        )
+
+    def invoke(self, given: Any, config: Any = None, /) -> list[Any]:
+        """Run a call, and say where it leads."""
+        return self._led(self.node.invoke(given, config))
+
+    async def ainvoke(self, given: Any, config: Any = None, /) -> list[Any]:
+        """Do the same from an event loop."""
+        return self._led(await self.node.ainvoke(given, config))
+
+    def _led(self, result: Any) -> list[Any]:
+        parts = result if isinstance(result, list) else [result]
+        commands = [part if isinstance(part, Command) else Command(update=part) for part in parts]
+        if any(c.graph is not None for c in commands):
+            return commands
+        state = runtimes.scope("the tools of an agent").values
+        return [*commands, Command(goto=self._next(state, commands))]
+
+    def _next(self, state: Any, commands: Sequence[Command[Any]]) -> str:
+        """Return the end only if all calls of the turn go straight to it; each call says this for itself."""
+        answers = [m for c in commands if isinstance(c.update, dict) for m in c.update.get("messages", ())]
+        message, after = history.last_call(state.get("messages", ()))
+        if message is None:
+            return self.routes.loop
+        if self.routes.is_structured(after):
+            return self.routes.exit
+        edited = state.get("hitl_edited_tool_calls") or {}
+        names = [edited.get(call["id"], call)["name"] for call in message.tool_calls]
+        if not all(self._is_direct(name) for name in names):
+            return self.routes.loop
+        failed = any(isinstance(m, ToolMessage) and m.status == "error" for m in (*after, *answers))
+        decided = any("lc_data" in m.additional_kwargs for m in (*after, *answers) if isinstance(m, ToolMessage))
+        return self.routes.loop if failed or decided else self.routes.exit
+
+    def _is_direct(self, name: str) -> bool:
+        tool = self.node.tools_by_name.get(name)
+        return tool is not None and tool.return_direct
+
+
+def _composed(around: Sequence[Any]) -> Callable[[Any, Any], Any]:
+    """Put wrappers around each other, the first outermost."""
+
+    def wrapped(request: Any, handler: Any) -> Any:
+        for middleware in reversed(around):
+            if not overrides(middleware, "wrap_tool_call"):
+                raise AsyncOnlyError(
+                    f"Middleware {middleware.name!r} has only `awrap_tool_call`, which cannot run under invoke() or stream(); "
+                    f"use ainvoke() or astream(), or give it `wrap_tool_call` too"
+                )
+            handler = _bound(middleware.wrap_tool_call, handler)
+        return handler(request)
+
+    return wrapped
+
+
+def _acomposed(around: Sequence[Any]) -> Callable[[Any, Any], Any]:
+    async def wrapped(request: Any, handler: Any) -> Any:
+        for middleware in reversed(around):
+            if overrides(middleware, "awrap_tool_call"):
+                handler = _bound(middleware.awrap_tool_call, handler)
+            else:
+                handler = _threaded(middleware.wrap_tool_call, handler)
+        return await handler(request)
+
+    return wrapped
+
+
+def _bound(wrapper: Any, handler: Any) -> Callable[[Any], Any]:
+    return lambda request: wrapper(request, handler)
+
+
+def _threaded(wrapper: Any, handler: Any) -> Callable[[Any], Any]:
+    async def around(request: Any) -> Any:
+        return await in_own_thread(wrapper, request, sync_as_async(handler))
+
+    return around

@@ -1,0 +1,177 @@
+"""Calling a tool that the gate let through: as a recorded effect, with what it wants injected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import ToolCall, ToolMessage, convert_to_messages
+from langchain_core.tools import BaseTool
+from pydantic import ValidationError
+
+from waitpoint import runtime as runtimes
+from waitpoint.agents import decisions
+from waitpoint.agents.gate import Admission, Trail
+from waitpoint.agents.tool_node.failures import invalid_arguments
+from waitpoint.agents.tool_node.inject import fill, injected_of
+from waitpoint.agents.tool_node.request import ToolCallRequest
+from waitpoint.errors import (
+    InvalidUpdateError,
+    QuestionWithdrawn,
+    ReplayMismatch,
+    SealedAttemptError,
+    StepInDoubtError,
+    UnstorableValueError,
+)
+from waitpoint.interrupts import effects
+from waitpoint.interrupts.journal import Journal, refuses_an_answer
+from waitpoint.records import Command
+
+
+def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
+    """Call the tool and return its message or command, or what is on record of this call."""
+    request = _with_key(admitted)
+
+    def called() -> Any:
+        return _normal(tool.invoke(_input(tool, request), config), request.tool_call)
+
+    if admitted.effect is None:
+        return _told(admitted, _explained(tool, request, called))
+    journal: Journal = runtimes.attempt.get()
+    trail = Trail.of(journal, request.tool_call)
+    try:
+        result = _explained(tool, request, lambda: effects.perform(journal, admitted.effect, called))  # type: ignore[arg-type]
+    except Exception:
+        trail.ended(failed=True)
+        raise
+    trail.ended(failed=False)
+    return _told(admitted, result)
+
+
+async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
+    """Do what `run` does, from an event loop."""
+    request = _with_key(admitted)
+
+    async def called() -> Any:
+        return _normal(await tool.ainvoke(_input(tool, request), config), request.tool_call)
+
+    try:
+        if admitted.effect is None:
+            return _told(admitted, await called())
+        journal: Journal = runtimes.attempt.get()
+        trail = Trail.of(journal, request.tool_call)
+        try:
+            result = await effects.run_async(journal, admitted.effect, called)
+        except Exception:
+            trail.ended(failed=True)
+            raise
+        trail.ended(failed=False)
+    except ValidationError as error:
+        raise _explanation(tool, request, error) from None
+    return _told(admitted, result)
+
+
+def is_final(error: Exception) -> bool:
+    """Whether an error is about the run and not the tool's own: no handler turns it into an answer."""
+    if isinstance(error, ReplayMismatch | StepInDoubtError | SealedAttemptError | UnstorableValueError):
+        return True
+    journal: Journal | None = runtimes.attempt.get()
+    if journal is not None and journal.must_end and not isinstance(error, QuestionWithdrawn):
+        return True
+    return refuses_an_answer(error)
+
+
+def _with_key(admitted: Admission) -> ToolCallRequest:
+    if admitted.effect is None:
+        return admitted.request
+    request = admitted.request
+    return replace(request, runtime=replace(request.runtime, idempotency_key=admitted.effect.idempotency_key))
+
+
+def _input(tool: BaseTool, request: ToolCallRequest) -> dict[str, Any]:
+    call = request.tool_call
+    return {**call, "args": fill(tool, call["args"], request.state, request.runtime), "type": "tool_call"}
+
+
+def _explained(tool: BaseTool, request: ToolCallRequest, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except ValidationError as error:
+        raise _explanation(tool, request, error) from None
+
+
+def _explanation(tool: BaseTool, request: ToolCallRequest, error: ValidationError) -> Exception:
+    """Return the model's mistake as such; an error about what the model does not set stays as it is."""
+    journal: Journal | None = runtimes.attempt.get()
+    if journal is not None and journal.misfit is not None:
+        return error
+    call = request.tool_call
+    found = None
+    if _is_of_arguments(tool, error):
+        found = invalid_arguments(call["name"], error, call["args"], injected_of(tool).names)
+    return found or error
+
+
+def _is_of_arguments(tool: BaseTool, error: ValidationError) -> bool:
+    """Whether a validation error is about this tool's arguments, not about something in its body."""
+    return error.title == getattr(tool.args_schema, "__name__", tool.name)
+
+
+def _normal(result: Any, call: ToolCall) -> Any:
+    """Return what a tool gave as messages and commands."""
+    if isinstance(result, ToolMessage | Command):
+        return result
+    if isinstance(result, list) and any(isinstance(r, ToolMessage | Command) for r in result):
+        return result
+    return ToolMessage(content=str(result), name=call["name"], tool_call_id=call["id"] or "")
+
+
+def _told(admitted: Admission, result: Any) -> Any:
+    """Put the edit notice before the result of a call that a person changed at the gate."""
+    if admitted.edited is None:
+        return result
+    return annotated(result, admitted.request.tool_call["id"] or "", admitted.edited, admitted.notice)
+
+
+def annotated(result: Any, call_id: str, executed: Mapping[str, Any], notice: str | None) -> Any:
+    """Put the edit notice before the answer to this call, wherever in the result it is; leave all else as it is."""
+    if isinstance(result, ToolMessage):
+        return decisions.with_notice(result, executed, notice) if result.tool_call_id == call_id else result
+    if isinstance(result, list):
+        return [annotated(part, call_id, executed, notice) for part in result]
+    if isinstance(result, Command) and isinstance(result.update, Mapping):
+        update = {
+            key: [annotated(m, call_id, executed, notice) if isinstance(m, ToolMessage) else m for m in value]
+            if isinstance(value, list)
+            else value
+            for key, value in result.update.items()
+        }
+        return replace(result, update=update)
+    return result
+
+
+def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
+    """Refuse a result that leaves the call without an answer: no model could go on from that history.
+
+    Raises `InvalidUpdateError`.
+    """
+    if not any(isinstance(part, Command) for part in parts):
+        return
+    if any(isinstance(part, Command) and part.graph is not None for part in parts):
+        return  # the graph around this one takes over
+    answered = [m for part in parts for m in _messages(part, key)]
+    if not any(isinstance(m, ToolMessage) and m.tool_call_id == call["id"] for m in answered):
+        raise InvalidUpdateError(
+            f"Tool {call['name']!r} returned a Command without an answer to its call, and every call needs one; put "
+            f"ToolMessage(..., tool_call_id={call['id']!r}) into the update's {key!r}"
+        )
+
+
+def _messages(part: Any, key: str) -> list[Any]:
+    if isinstance(part, ToolMessage):
+        return [part]
+    if not isinstance(part, Command) or part.update is None:
+        return []
+    found = part.update.get(key, []) if isinstance(part.update, Mapping) else part.update
+    return convert_to_messages(found) if isinstance(found, list) else []

@@ -50,7 +50,8 @@ class Speaker(BaseChatModel):
                 self.gate(token)
 
     def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(self._next(), id=self.named))])
+        name = None if self.named is None else f"{self.named}-{self.said + 1}"
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"{self._next()} ", id=name))])
 
 
 class Whole(BaseChatModel):

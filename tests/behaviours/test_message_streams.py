@@ -80,8 +80,7 @@ def test_streaming_changes_nothing_of_what_is_stored(saver: Any, streamed: Call,
     once, twice = thread(), thread()
     streamed(graph, {"messages": []}, once, stream_mode="messages")
     call(chain(saver, speaks(Speaker(texts=["hello big world"], named="m"))), {"messages": []}, twice)
-    told = [graph.get_state(c).values["messages"][0].content.split() for c in (once, twice)]
-    assert told == [["hello", "big", "world"]] * 2
+    assert graph.get_state(once).values == graph.get_state(twice).values
 
 
 def test_tool_calls_are_shown_as_chunks(saver: Any, streamed: Call) -> None:

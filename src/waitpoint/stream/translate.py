@@ -50,7 +50,7 @@ class Translator:
             self._once.know(said.what)
             return []
         metadata = dict(said.metadata)
-        if said.kind != "whole":
+        if said.kind in ("token", "event") or said.call in self._bridges:
             metadata["run_id"] = str(said.call)
         if said.kind == "token":
             self._once.know([said.what])

@@ -220,23 +220,29 @@ def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
         ToolRetryMiddleware(**options)
 
 
+def test_the_options_are_attributes_with_these_defaults() -> None:
+    made = ToolRetryMiddleware()
+    assert (made.max_retries, made.on_failure, made.backoff_factor) == (2, "continue", 2.0)
+    assert (made.initial_delay, made.max_delay, made.jitter) == (1.0, 60.0, True)
+
+
 def waits(**options: Any) -> list[float]:
     middleware = ToolRetryMiddleware(**{"jitter": False, **options})
-    return [middleware.retries.wait_after(attempts) for attempts in range(1, 9)]
+    return [middleware.wait_after(attempts) for attempts in range(1, 9)]
 
 
 def test_waits_double_from_one_second_up_to_a_minute() -> None:
     assert waits() == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
     assert waits(backoff_factor=3.0, initial_delay=0.5, max_delay=10.0)[:4] == [0.5, 1.5, 4.5, 10.0]
     assert waits(backoff_factor=0.0) == [1.0] * 8
-    assert ToolRetryMiddleware(jitter=False).retries.wait_after(5000) == 60.0
+    assert ToolRetryMiddleware(jitter=False).wait_after(5000) == 60.0
 
 
 def test_jitter_spreads_a_wait_by_a_quarter_and_never_above_the_longest() -> None:
-    spread = {ToolRetryMiddleware().retries.wait_after(1) for _ in range(50)}
+    spread = {ToolRetryMiddleware().wait_after(1) for _ in range(50)}
     assert len(spread) > 10
     assert all(0.75 <= wait <= 1.25 for wait in spread)
-    assert all(45.0 <= ToolRetryMiddleware().retries.wait_after(9) <= 60.0 for _ in range(50))
+    assert all(45.0 <= ToolRetryMiddleware().wait_after(9) <= 60.0 for _ in range(50))
 
 
 @both

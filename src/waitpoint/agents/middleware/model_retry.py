@@ -6,9 +6,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from waitpoint.agents.middleware.retrying import OnFailure, Retries, RetryOn, atried, default_retry_on, tried
+from waitpoint.agents.middleware.retrying import OnFailure, RetryingMiddleware, RetryOn, atried, default_retry_on, tried
 from waitpoint.agents.middleware.types import (
-    AgentMiddleware,
     AsyncModelHandler,
     ModelCallResult,
     ModelHandler,
@@ -17,7 +16,7 @@ from waitpoint.agents.middleware.types import (
 )
 
 
-class ModelRetryMiddleware(AgentMiddleware[Any, Any, Any]):
+class ModelRetryMiddleware(RetryingMiddleware):
     """Try a failed call of the model again, after waits that grow.
 
     `retry_on` says which exceptions count; by default all but those that say of themselves, as the errors of models in
@@ -39,15 +38,15 @@ class ModelRetryMiddleware(AgentMiddleware[Any, Any, Any]):
         max_delay: float = 60.0,
         jitter: bool = True,
     ) -> None:
-        self.retries = Retries(max_retries, retry_on, on_failure, backoff_factor, initial_delay, max_delay, jitter)
+        super().__init__(max_retries, retry_on, on_failure, backoff_factor, initial_delay, max_delay, jitter)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: ModelHandler) -> ModelCallResult[Any]:
         """Call the model until it answers or no attempt is left."""
-        return tried(self.retries, lambda: handler(request), self._failed)
+        return tried(self, lambda: handler(request), self._failed)
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncModelHandler) -> ModelCallResult[Any]:
         """Do what `wrap_model_call` does, from an event loop."""
-        return await atried(self.retries, lambda: handler(request), self._failed)
+        return await atried(self, lambda: handler(request), self._failed)
 
     def _failed(self, error: Exception, attempts: int) -> ModelResponse[Any]:
-        return ModelResponse([AIMessage(content=self.retries.text("The model call", error, attempts))])
+        return ModelResponse([AIMessage(content=self.failure_text("The model call", error, attempts))])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from waitpoint import runtime as runtimes
+from waitpoint.agents.middleware.types import AgentMiddleware
 from waitpoint.checkpoint.base import FenceLost
 from waitpoint.errors import (
     ConfigError,
@@ -67,32 +67,39 @@ def default_retry_on(error: Exception) -> bool:
     return bool(getattr(error, "is_retryable", True))
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """How a call is tried again; waits are seconds, and `backoff_factor` 0 means that they do not grow."""
+class RetryingMiddleware(AgentMiddleware[Any, Any, Any]):
+    """What the middlewares that retry have in common; waits are seconds, `backoff_factor` 0 means that they do not grow."""
 
-    max_retries: int
-    retry_on: RetryOn
-    on_failure: OnFailure
-    backoff_factor: float
-    initial_delay: float
-    max_delay: float
-    jitter: bool
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        max_retries: int,
+        retry_on: RetryOn,
+        on_failure: OnFailure,
+        backoff_factor: float,
+        initial_delay: float,
+        max_delay: float,
+        jitter: bool,
+    ) -> None:
+        self.max_retries = max_retries
+        self.retry_on = retry_on
+        self.on_failure = on_failure
+        self.backoff_factor = backoff_factor
+        self.initial_delay = initial_delay
+        self.max_delay = max_delay
+        self.jitter = jitter
         for name in ("max_retries", "initial_delay", "max_delay", "backoff_factor"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be >= 0, and is {getattr(self, name)!r}")
-        if self.on_failure not in ("continue", "error") and not callable(self.on_failure):
+        if on_failure not in ("continue", "error") and not callable(on_failure):
             raise ConfigError(
-                f"`on_failure` is {self.on_failure!r}; give 'continue' (a message), 'error' (the exception) or a function "
-                f"that makes the message of the exception"
+                f"`on_failure` is {on_failure!r}; give 'continue' (a message), 'error' (the exception) or a function that "
+                f"makes the message of the exception"
             )
-        on: Any = self.retry_on
+        on: Any = retry_on
         for each in on if isinstance(on, tuple) else (on,) if isinstance(on, type) or not callable(on) else ():
             if not isinstance(each, type) or not issubclass(each, Exception):
                 raise ConfigError(
-                    f"`retry_on` holds {each!r}, which is no class of exceptions; give classes or a function"
+                    f"`retry_on` holds {each!r}, which is no class of exceptions; give such classes or a function"
                 )
 
     def covers(self, error: Exception) -> bool:
@@ -117,7 +124,7 @@ class Retries:
         wait = min(wait, self.max_delay)
         return min(wait * random.uniform(0.75, 1.25), self.max_delay) if self.jitter else wait  # noqa: S311 - no secret
 
-    def text(self, what: str, error: Exception, attempts: int) -> str:
+    def failure_text(self, what: str, error: Exception, attempts: int) -> str:
         """Return what is said in the message in place of a result."""
         if callable(self.on_failure):
             return self.on_failure(error)
@@ -126,7 +133,7 @@ class Retries:
         return f"{what} failed after {times} with {type(error).__name__}{detail}"
 
 
-def tried(retries: Retries, call: Callable[[], T], failed: Callable[[Exception, int], T]) -> T:
+def tried(retries: RetryingMiddleware, call: Callable[[], T], failed: Callable[[Exception, int], T]) -> T:
     """Return what a call returns, or what `failed` makes of its last error and the number of attempts."""
     attempts = 0
     while True:
@@ -145,7 +152,9 @@ def tried(retries: Retries, call: Callable[[], T], failed: Callable[[Exception, 
             threading.Event().wait(retries.wait_after(attempts))
 
 
-async def atried(retries: Retries, call: Callable[[], Awaitable[T]], failed: Callable[[Exception, int], T]) -> T:
+async def atried(
+    retries: RetryingMiddleware, call: Callable[[], Awaitable[T]], failed: Callable[[Exception, int], T]
+) -> T:
     """Do what `tried` does, from an event loop."""
     import asyncio
 

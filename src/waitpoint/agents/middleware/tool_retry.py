@@ -8,11 +8,19 @@ from typing import Any, ClassVar, Literal
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from waitpoint.agents.middleware.retrying import OnFailure, Retries, RetryOn, atried, default_retry_on, names_of, tried
-from waitpoint.agents.middleware.types import AgentMiddleware, ToolCallRequest
+from waitpoint.agents.middleware.retrying import (
+    OnFailure,
+    RetryingMiddleware,
+    RetryOn,
+    atried,
+    default_retry_on,
+    names_of,
+    tried,
+)
+from waitpoint.agents.middleware.types import ToolCallRequest
 
 
-class ToolRetryMiddleware(AgentMiddleware[Any, Any, Any]):
+class ToolRetryMiddleware(RetryingMiddleware):
     """Try a failed tool call again, after waits that grow.
 
     `tools` (tools or names) are those it is for; None means all. `retry_on` says which exceptions count; others pass at
@@ -40,14 +48,14 @@ class ToolRetryMiddleware(AgentMiddleware[Any, Any, Any]):
         max_delay: float = 60.0,
         jitter: bool = True,
     ) -> None:
-        self.retries = Retries(max_retries, retry_on, on_failure, backoff_factor, initial_delay, max_delay, jitter)
+        super().__init__(max_retries, retry_on, on_failure, backoff_factor, initial_delay, max_delay, jitter)
         self.tool_names = names_of(tools)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Call the tool until it succeeds or no attempt is left."""
         if not self._is_for(request):
             return handler(request)
-        return tried(self.retries, lambda: handler(request), lambda *end: self._failed(request, *end))
+        return tried(self, lambda: handler(request), lambda *end: self._failed(request, *end))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -55,7 +63,7 @@ class ToolRetryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Do what `wrap_tool_call` does, from an event loop."""
         if not self._is_for(request):
             return await handler(request)
-        return await atried(self.retries, lambda: handler(request), lambda *end: self._failed(request, *end))
+        return await atried(self, lambda: handler(request), lambda *end: self._failed(request, *end))
 
     def _is_for(self, request: ToolCallRequest) -> bool:
         return self.tool_names is None or request.tool_call["name"] in self.tool_names
@@ -63,7 +71,7 @@ class ToolRetryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _failed(self, request: ToolCallRequest, error: Exception, attempts: int) -> ToolMessage:
         name = request.tool_call["name"]
         return ToolMessage(
-            content=self.retries.text(f"Tool {name!r}", error, attempts),
+            content=self.failure_text(f"Tool {name!r}", error, attempts),
             tool_call_id=request.tool_call["id"],
             name=name,
             status="error",

@@ -32,7 +32,7 @@ class ModelCallLimitState(AgentState[Any]):
     run_model_call_count: NotRequired[Annotated[int, PrivateStateAttr]]
 
 
-class ModelCallLimitMiddleware(AgentMiddleware[ModelCallLimitState, Any, Any]):
+class ModelCallLimitMiddleware(Limits, AgentMiddleware[ModelCallLimitState, Any, Any]):
     """Allow so many calls of the model in a thread, and in a run of it.
 
     A run begins with a new input; a pause and its answer belong to the run they interrupt. When a limit is reached,
@@ -57,7 +57,7 @@ class ModelCallLimitMiddleware(AgentMiddleware[ModelCallLimitState, Any, Any]):
                 f"`exit_behavior` of ModelCallLimitMiddleware is {exit_behavior!r}; give 'end' (a last message) or 'error' "
                 f"(an exception)"
             )
-        self.limits = Limits(thread_limit, run_limit)
+        super().__init__(thread_limit, run_limit)
         self.exit_behavior = exit_behavior
 
     def before_agent(self, state: ModelCallLimitState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
@@ -72,16 +72,16 @@ class ModelCallLimitMiddleware(AgentMiddleware[ModelCallLimitState, Any, Any]):
     def before_model(self, state: ModelCallLimitState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """End the run if no call is left."""
         thread, run = _counts(state)
-        if self.limits.left(thread, run) > 0:
+        if self.calls_left(thread, run) > 0:
             return None
-        reached = self.limits.told(thread + 1, run + 1)
+        reached = self.exceeded(thread + 1, run + 1)
         if self.exit_behavior == "error":
             raise ModelCallLimitExceededError(
                 f"The model was called as often as allowed, {reached}; raise the limit, or begin a new run or thread",
                 thread_count=thread,
                 run_count=run,
-                thread_limit=self.limits.thread,
-                run_limit=self.limits.run,
+                thread_limit=self.thread_limit,
+                run_limit=self.run_limit,
             )
         undone = refusals(pending_calls(state["messages"]), "Not run: the agent came to its end.")
         return {"jump_to": "end", "messages": [*undone, AIMessage(f"Model call limit reached: {reached}.")]}

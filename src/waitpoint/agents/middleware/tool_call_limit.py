@@ -25,7 +25,7 @@ class ToolCallLimitState(AgentState[Any]):
     run_tool_call_count: NotRequired[Annotated[dict[str, int], PrivateStateAttr]]
 
 
-class ToolCallLimitMiddleware(AgentMiddleware[ToolCallLimitState, Any, Any]):
+class ToolCallLimitMiddleware(Limits, AgentMiddleware[ToolCallLimitState, Any, Any]):
     """Allow so many tool calls in a thread, and in a run of it; of the tool `tool_name`, or of all tools together.
 
     A run begins with a new input; a pause and its answer belong to the run they interrupt. A call counts when the model
@@ -58,7 +58,7 @@ class ToolCallLimitMiddleware(AgentMiddleware[ToolCallLimitState, Any, Any]):
                 f"`exit_behavior` of ToolCallLimitMiddleware is {exit_behavior!r}; give 'continue' (an error message for each "
                 f"call too many), 'end' (a last message) or 'error' (an exception)"
             )
-        self.limits = Limits(thread_limit, run_limit)
+        super().__init__(thread_limit, run_limit)
         if thread_limit is not None and run_limit is not None and run_limit > thread_limit:
             raise ConfigError(
                 f"`run_limit` is {run_limit} and `thread_limit` {thread_limit}, so the run's could never be reached; give a "
@@ -88,7 +88,7 @@ class ToolCallLimitMiddleware(AgentMiddleware[ToolCallLimitState, Any, Any]):
             return None
         in_thread, in_run = state.get("thread_tool_call_count", {}), state.get("run_tool_call_count", {})
         thread, run = in_thread.get(self._key, 0), in_run.get(self._key, 0)
-        passed = min(len(asked), max(0, self.limits.left(thread, run)))
+        passed = min(len(asked), max(0, self.calls_left(thread, run)))
         update: dict[str, Any] = {
             "thread_tool_call_count": {**in_thread, self._key: thread + passed},
             "run_tool_call_count": {**in_run, self._key: run + passed},
@@ -118,15 +118,15 @@ class ToolCallLimitMiddleware(AgentMiddleware[ToolCallLimitState, Any, Any]):
     def _ended(self, state: ToolCallLimitState, thread: int, run: int) -> dict[str, Any]:
         """End the run with none of the message's calls made; the counts include those."""
         which = f"Calls of tool {self.tool_name!r}" if self.tool_name else "Tool calls"
-        reached = self.limits.told(thread, run)
+        reached = self.exceeded(thread, run)
         if self.exit_behavior == "error":
             raise ToolCallLimitExceededError(
                 f"{which} are limited to {reached}, and the model asks for more; raise the limit, or let the agent continue "
                 f"without them (exit_behavior='continue')",
                 thread_count=thread,
                 run_count=run,
-                thread_limit=self.limits.thread,
-                run_limit=self.limits.run,
+                thread_limit=self.thread_limit,
+                run_limit=self.run_limit,
                 tool_name=self.tool_name,
             )
         calls = pending_calls(state["messages"])

@@ -18,7 +18,7 @@ def test_every_name_of_a_facade_is_there_and_is_the_peers_or_ours(path: str) -> 
     assert OURS & set(module.__all__) == (OURS if path == "types" else set())
 
 
-@pytest.mark.parametrize("name", ["START", "END"])
+@pytest.mark.parametrize("name", ["START", "END", "TAG_NOSTREAM"])
 def test_constants_equal_the_peers(name: str) -> None:
     ours = importlib.import_module("waitpoint.constants")
     assert getattr(ours, name) == getattr(langgraph.constants, name)

@@ -15,6 +15,8 @@ END: Final = sys.intern("__end__")
 INTERRUPT: Final = sys.intern("__interrupt__")
 INPUT: Final = sys.intern("__input__")
 COPY: Final = sys.intern("__copy__")
+TAG_NOSTREAM: Final = sys.intern("nostream")
+"""A model with this tag is not heard token by token."""
 
 ResponseT = TypeVar("ResponseT")
 N = TypeVar("N", bound=Hashable)

@@ -17,6 +17,7 @@ from tests.behaviours.conftest import Call
 from tests.behaviours.graphs import builder, thread
 from tests.behaviours.speaking import TOOL_CALL, Speaker, Whole
 from waitpoint.config import get_config
+from waitpoint.constants import TAG_NOSTREAM
 from waitpoint.graph import START, MessagesState, StateGraph
 from waitpoint.graph.message import add_messages, push_message
 from waitpoint.types import Command, Overwrite, RetryPolicy, Send, interrupt
@@ -149,7 +150,7 @@ def test_a_model_asked_for_events_is_shown_as_chunks(saver: Any, streamed: Call)
 
 def test_a_model_with_the_tag_nostream_is_not_heard(saver: Any, streamed: Call) -> None:
     """B173: its message, if the node returns it, is a message that a node returns"""
-    model = Speaker(texts=["hello world"]).with_config(tags=["nostream"])
+    model = Speaker(texts=["hello world"]).with_config(tags=[TAG_NOSTREAM])
 
     def silent(state: Any) -> Any:
         model.invoke("say")

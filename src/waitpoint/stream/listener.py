@@ -6,10 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from waitpoint.records import TAG_NOSTREAM
 from waitpoint.stream.said import Said
-
-# A model with one of these tags is not heard token by token.
-SILENT_TAGS = frozenset({"nostream", "langsmith:nostream"})
 
 
 class Listener:
@@ -30,7 +28,7 @@ class Listener:
     def on_chat_model_start(self, *_: Any, run_id: Any, tags: Any = None, metadata: Any = None, **__: Any) -> None:
         """Begin to listen to a model's call, unless it is to be silent."""
         tags = tags or ()
-        if SILENT_TAGS.isdisjoint(tags):
+        if TAG_NOSTREAM not in tags:
             told = {k: v for k, v in (metadata or {}).items() if k not in self._hidden}
             shown = [t for t in tags if not t.startswith("seq:step")]
             self._calls[run_id] = {**self._metadata, **told, **({"tags": shown} if shown else {})}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import eight_threads, import_time, long_thread, parallel_questions, pause_and_resume, superstep
+from benchmarks import agents, eight_threads, import_time, long_thread, parallel_questions, pause_and_resume, superstep
 from benchmarks.measure import main
 
 main(
@@ -13,5 +13,7 @@ main(
         "long_thread": long_thread.measure,
         "import_time": import_time.measure,
         "eight_threads": eight_threads.measure,
+        "agent_conversation": agents.conversation,
+        "agent_fifty_calls": agents.fifty_calls,
     }
 )

@@ -76,8 +76,10 @@ _REOPEN = """
     UPDATE question SET status = 'open', replaceable = 0, settled_at = NULL, settle_seq = NULL, "by" = NULL,
         comment = NULL, answer = NULL, token = NULL, reason = NULL
     WHERE id = ? AND tid = ? AND status = 'answered'"""
-_LAST_EVENT = "SELECT events FROM thread WHERE tid = ?"
-_ADD_EVENT = "INSERT INTO event (key, kind, at, ref, data) VALUES (?, ?, ?, ?, ?)"
+# The thread's row counts its events, those that are being added too.
+_ADD_EVENT = """
+    INSERT INTO event (key, kind, at, ref, data)
+    VALUES (? + (SELECT events FROM thread WHERE tid = ?), ?, ?, ?, ?)"""
 
 _DELETE = (
     "DELETE FROM checkpoint WHERE tid = ?",
@@ -109,6 +111,8 @@ class Transitions:
             tid = cursor.lastrowid or 0
         else:
             cursor.execute(_PUT_THREAD, (*values, tid))
+        if then.status == "running":
+            self._remember(key, tid)
         add(cursor, key, tid, change.writes, then.updated_at)
 
     def commit(self, cursor: Cursor, change: Commit) -> None:
@@ -117,9 +121,7 @@ class Transitions:
         tid = self._tids.get(key)
         if tid is None:
             tid = find_tid(cursor, key)
-            if len(self._tids) >= _KNOWN_TIDS:
-                self._tids.clear()
-            self._tids[key] = tid
+            self._remember(key, tid)
         told = (change.head, change.next_item, change.at, len(change.writes.events))
         where = (tid, key.thread_id, key.graph, change.fence)
         if rest is None:
@@ -137,12 +139,19 @@ class Transitions:
             del self._tids[key]  # a thread that rests, for days perhaps, takes no memory here
         add(cursor, key, tid, change.writes, change.at)
 
+    def _remember(self, key: ThreadKey, tid: int) -> None:
+        if len(self._tids) >= _KNOWN_TIDS:
+            self._tids.clear()
+        self._tids[key] = tid
+
     def settle(self, cursor: Cursor, change: Settle) -> ThreadRow:
         """Apply a `Settle`."""
         tid, now = find_numbered_thread(cursor, change.key)
         questions = [find_question(cursor, settlement.id) for settlement in change.settlements]
         row = rules.check_settle(now, questions, change)
         rules.after_settle(row, change)
+        if change.claim is not None and row.owner == change.claim[0]:
+            self._remember(change.key, tid)
         cursor.execute(_PUT_THREAD, (*rules.values_of_thread(row)[1:], len(change.writes.events), tid))
         add(cursor, change.key, tid, change.writes, row.updated_at)
         # Last, so that no row of `writes` changes them.
@@ -236,6 +245,10 @@ def _insert_items(cursor: Cursor, key: ThreadKey, new: Sequence[Values]) -> None
 
 
 def _insert_questions(cursor: Cursor, key: ThreadKey, tid: int, writes: Writes) -> None:
+    if all(question.key == key for question in writes.questions):
+        new = [(tid, *rows.of_question(question)) for question in writes.questions]
+        if _inserted(cursor, _ADD_QUESTION, new):
+            return
     for question in writes.questions:
         old = find_question(cursor, question.id)
         if question.key != key or (old is not None and old != question):
@@ -252,10 +265,8 @@ def _change_questions(cursor: Cursor, tid: int, writes: Writes, at: float) -> No
 
 
 def _append_events(cursor: Cursor, tid: int, writes: Writes) -> None:
-    (last,) = cursor.execute(_LAST_EVENT, (tid,)).fetchone()
-    first = (tid << 32) + last - len(writes.events) + 1
-    numbered = [(first + n, event.kind, event.at, event.ref, event.data) for n, event in enumerate(writes.events)]
-    cursor.executemany(_ADD_EVENT, numbered)
+    first = (tid << 32) - len(writes.events) + 1
+    cursor.executemany(_ADD_EVENT, [(first + n, tid, e.kind, e.at, e.ref, e.data) for n, e in enumerate(writes.events)])
 
 
 def _journal_entry(cursor: Cursor, tid: int, entry: JournalRow) -> JournalRow | None:

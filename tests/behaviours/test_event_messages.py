@@ -127,3 +127,19 @@ def test_a_message_that_is_cut_off_with_its_run_fails(saver: Any) -> None:
         list(next(messages).text)
     with pytest.raises(OSError, match="cut off"):
         next(messages)
+
+
+@pytest.mark.parametrize("form", ["chunks", "events"])
+def test_a_message_that_a_node_stops_reading_ends_where_it_stopped(saver: Any, consumed: Consumed, form: str) -> None:
+    """B202"""
+    model = Speaker(texts=["enough is enough"])
+
+    def node(state: Any) -> Any:
+        parts = model.stream("say") if form == "chunks" else iter(model.stream_events("say", version="v3"))
+        for part in parts:
+            if "enough" in str(part):
+                break
+        return {}
+
+    (texts,) = consumed(chain(saver, node), "texts", EMPTY, thread())
+    assert texts in (["enough "], ["enough ", "is ", "enough "])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage
 from tests.behaviours.conftest import Consumed
 from tests.behaviours.graphs import builder, thread
 from tests.behaviours.speaking import EMPTY, Speaker, asks, chain, fails, nested, speaks, whole
-from waitpoint.graph import MessagesState
+from waitpoint.graph import START, MessagesState, StateGraph
 from waitpoint.types import Command
 
 # --- subgraphs --------------------------------------------------------------------------------------------------------
@@ -89,6 +90,33 @@ def test_a_failed_subgraph_fails_its_handle_with_the_text(saver: Any) -> None:
         list(handle.values)
     with pytest.raises(KeyError):
         _ = run.output
+
+
+async def test_a_subgraph_that_goes_down_with_its_run_has_failed(saver: Any) -> None:
+    """B196, B200"""
+    started = asyncio.Event()
+
+    async def waits(state: Any) -> Any:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def fails_late(state: Any) -> Any:
+        await started.wait()
+        raise KeyError("broken")
+
+    graph: Any = StateGraph(MessagesState)
+    for name, node in (("quiet", waits), ("loud", fails_late)):
+        graph.add_node(name, chain(None, node)).add_edge(START, name)
+    run = await graph.compile(checkpointer=saver).astream_events(EMPTY, thread(), version="v3")
+    handles = {}
+    with pytest.raises(KeyError):
+        async for handle in run.subgraphs:
+            handles[handle.graph_name] = handle
+    assert {name: (h.status, h.error) for name, h in handles.items()} == dict.fromkeys(
+        ("quiet", "loud"), ("failed", "'broken'")
+    )
+    with pytest.raises(RuntimeError, match="broken"):
+        await handles["quiet"].output()
 
 
 def test_a_subgraph_that_asks_is_interrupted_and_has_the_question(saver: Any) -> None:

@@ -56,9 +56,11 @@ class Listener:
             self._say(Said("end", message, metadata, run_id))
 
     def on_llm_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
-        """Tell that the call failed."""
+        """Tell that the call failed, or that the node wanted no more of the message."""
         metadata = self._ended(run_id)
-        if metadata is not None:
+        if metadata is not None and isinstance(error, GeneratorExit):
+            self._say(Said("end", None, metadata, run_id))
+        elif metadata is not None:
             self._say(Said("error", error, metadata, run_id))
 
     def _speaks_in(self, form: str, run_id: Any) -> bool:

@@ -16,8 +16,8 @@ class Said:
     """Something said in a task.
 
     kind "token": `what` is a chunk of the message that a model call (`call`) is making; "event": the same as an event of
-    the content-block protocol; "end" and "error": how the call ended; "whole": a message that a node returned or pushed;
-    "known": messages that were there before, not to be shown.
+    the content-block protocol; "end": the message, or None if the node stopped reading it; "error": what the call failed
+    with; "whole": a message that a node returned or pushed; "known": messages that were there before, not to be shown.
     """
 
     kind: Literal["token", "event", "end", "error", "whole", "known"]
@@ -62,7 +62,7 @@ class Chunks:
             self._once.know(said.what)
             return []
         message = said.what
-        if said.kind == "error":
+        if said.kind == "error" or message is None:
             self._speaking.pop(said.call, None)
             return []
         if said.kind == "event":

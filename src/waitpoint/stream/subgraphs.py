@@ -58,17 +58,25 @@ class SubgraphTransformer(NativeTransformer):
         return is_inside and (len(below) == 1 or (len(below) == 2 and below[1].isdigit()))
 
     def finalize(self) -> None:
-        for handle in self._handles.values():
+        for handle in self._open():
             handle.mux.end()
 
     def fail(self, error: BaseException) -> None:
-        for handle in self._handles.values():
-            handle.mux.end(error)
+        for handle in self._open():
+            handle.mux.end(handle.settled(_failed(handle, error)))
 
     async def afinalize(self) -> None:
-        for handle in self._handles.values():
+        for handle in self._open():
             await handle.mux.aend()
 
     async def afail(self, error: BaseException) -> None:
-        for handle in self._handles.values():
-            await handle.mux.aend(error)
+        for handle in self._open():
+            await handle.mux.aend(handle.settled(_failed(handle, error)))
+
+    def _open(self) -> list[Any]:
+        return [handle for handle in self._handles.values() if not handle.mux.ended]
+
+
+def _failed(handle: Any, error: BaseException) -> LifecyclePayload:
+    """Return how a graph ended that went down with the run around it."""
+    return {"event": "failed", "namespace": list(handle.path), "error": str(error)}

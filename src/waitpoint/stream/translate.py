@@ -65,9 +65,12 @@ class Translator:
             bridge = self._bridges.pop(said.call)
             if said.kind == "error":
                 return [({"event": "error", "message": str(said.what)}, metadata)]
-            self._once.know([said.what])
+            if said.what is not None:
+                self._once.know([said.what])
+            elif bridge is None:
+                return [({"event": "message-finish"}, metadata)]
             return [(event, metadata) for event in bridge.finished()] if bridge is not None else []
-        if said.kind == "error" or said.what.type == "tool" or not self._once.first(said.what):
+        if said.kind == "error" or said.what is None or said.what.type == "tool" or not self._once.first(said.what):
             return []  # what tools return is no speech: it is in the values
         return [(said.what, metadata)]
 

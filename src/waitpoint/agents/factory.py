@@ -77,6 +77,7 @@ def create_agent(
     compiled = graph.compile(checkpointer, cache=cache, store=store, debug=debug, name=name, **stops)
     asking = next((m for m in approvals if m.policies.asking()), None)
     compiled.spec = compiled.spec._replace(
+        nodes={key: node._replace(goto_instead=True) for key, node in compiled.spec.nodes.items()},
         settle=history.settle,
         asker=None if asking is None else asking.name,
         extras={TOOLS: {tool.name: tool for tool in own}} | ({POLICIES: approvals[0].gated} if approvals else {}),
@@ -95,13 +96,21 @@ def _built(
     has_tools = bool(own) or _wraps_tools(middleware)
     routes = Routes.of(middleware, has_tools=has_tools, structured=_structured_names(calls.response_format))
     metadata = {"lc_agent_name": calls.name} if calls.name else {}
-    model_node = TwoForms("model", routes.after_model(calls.run), routes.after_model_async(calls.arun))
-    graph.add_node("model", model_node, metadata=metadata, destinations=routes.from_model)
+    graph.add_node("model", TwoForms("model", calls.run, calls.arun), metadata=metadata)
+    if routes.model_then is not None:
+        graph.add_edge("model", routes.model_then)
+    else:
+        graph.add_conditional_edges("model", lambda state: routes.after_turn(state["messages"]), routes.from_model_turn)
     if has_tools:
         runner = AgentTools(own, middleware, routes)
-        graph.add_node("tools", runner, metadata=metadata, destinations=routes.from_tools)
+        graph.add_node("tools", runner, metadata=metadata)
+        graph.add_conditional_edges("tools", runner.route, routes.from_tools)
     for hook in routes.hooks:
         graph.add_node(hook.node, hook_node(hook, routes), metadata=metadata, destinations=hook.destinations)
+        if hook.then is not None and not hook.jumps:
+            graph.add_edge(hook.node, hook.then)
+        else:
+            graph.add_conditional_edges(hook.node, routes.after(hook), hook.destinations)
     return graph.add_edge(START, routes.entry)
 
 

@@ -184,7 +184,7 @@ class ModelCall:
             update["hitl_remarks"] = Overwrite([])
         if response.structured_response is not None:
             update["structured_response"] = response.structured_response
-        return [update, *(command.update for command in commands if command.update is not None)]
+        return [Command(update=update), *(Command(update=c.update) for c in commands if c.update is not None)]
 
 
 def remarks(state: Any) -> list[HumanMessage]:

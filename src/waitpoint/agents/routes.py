@@ -1,8 +1,8 @@
-"""Where an agent goes next: after its hooks, its model, its tools. Every node says so itself, in a `Command`."""
+"""Where an agent goes next: after its hooks, its model, its tools. Routers decide on the messages; only a jump is a command."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,48 +111,32 @@ class Routes:
         names = ", ".join(repr(call["name"]) for call in calls)
         raise InvalidUpdateError(f"The model called {names}, and the agent has no tools; give it some")
 
-    def after_model(self, run: Callable[[Any, Runtime[Any]], list[Any]]) -> Callable[[Any, Runtime[Any]], list[Any]]:
-        """Return the model's node: its updates, then where they lead."""
-        return lambda state, runtime: self._led(state, run(state, runtime))
-
-    def after_model_async(
-        self, run: Callable[[Any, Runtime[Any]], Awaitable[list[Any]]]
-    ) -> Callable[[Any, Runtime[Any]], Awaitable[list[Any]]]:
-        """Do the same for its async form."""
-
-        async def led(state: Any, runtime: Runtime[Any]) -> list[Any]:
-            return self._led(state, await run(state, runtime))
-
-        return led
-
-    def _led(self, state: Any, updates: list[Any]) -> list[Any]:
-        place = self.model_then
-        goto: Any = self.after_turn(merged(state, updates)) if place is None else place
-        return [*(Command(update=update) for update in updates), Command(goto=goto)]
-
     # --- after a hook -------------------------------------------------------------------------------------------------
 
-    def after_hook(self, hook: Hook, state: Any, result: Any) -> list[Any]:
-        """Return what a hook writes, and where it leads: on, or where it jumps if it may."""
+    def after_hook(self, hook: Hook, state: Any, result: Any) -> Any:
+        """Return what a hook writes, and where it jumps if it may and does."""
         if result is not None and not isinstance(result, Mapping | Command):
             raise InvalidUpdateError(
                 f"Hook {hook.node!r} returned a {type(result).__name__}; return an update as a dict, a Command, or None"
             )
-        if isinstance(result, Command):
-            return [result, *([] if result.goto else [Command(goto=self._next(hook, state, [result.update], None))])]
-        update = dict(result or {})
-        jump = update.pop("jump_to", None)
-        if jump not in hook.jumps:
-            jump = None  # not declared by hook_config
-        return [Command(update=update or None, goto=self._next(hook, state, [update], jump))]
+        if not isinstance(result, Mapping) or "jump_to" not in result:
+            return result
+        update = {key: value for key, value in result.items() if key != "jump_to"}
+        jump = result["jump_to"]
+        if jump not in hook.jumps:  # not declared by hook_config, so it has no effect
+            return update or None
+        return Command(update=update or None, goto=self._jump(jump, merged(state, update)))
 
-    def _next(self, hook: Hook, state: Any, updates: list[Any], jump: JumpTo | None) -> Any:
-        if jump == "tools":
-            calls = history.pending_calls(merged(state, updates)) if self.has_tools else []
-            return [send(call) for call in calls] or self.loop
-        if jump is not None:
+    def _jump(self, jump: JumpTo, messages: Sequence[Any]) -> Any:
+        if jump != "tools":
             return self.place(jump)
-        return self.after_turn(merged(state, updates)) if hook.then is None else hook.then
+        calls = history.pending_calls(messages) if self.has_tools else []
+        return [send(call) for call in calls] or self.loop
+
+    def after(self, hook: Hook) -> Callable[[Any], Any]:
+        """Return the router behind a hook."""
+        then = hook.then
+        return (lambda state: self.after_turn(state["messages"])) if then is None else (lambda _: then)
 
 
 def hook_node(hook: Hook, routes: Routes) -> TwoForms:
@@ -160,10 +144,10 @@ def hook_node(hook: Hook, routes: Routes) -> TwoForms:
     middleware, kind = hook.middleware, hook.kind
     has = {form: overrides(middleware, form) for form in (kind, f"a{kind}")}
 
-    def body(state: Any, runtime: Runtime[Any]) -> list[Any]:
+    def body(state: Any, runtime: Runtime[Any]) -> Any:
         return routes.after_hook(hook, state, getattr(middleware, kind)(state, runtime))
 
-    async def abody(state: Any, runtime: Runtime[Any]) -> list[Any]:
+    async def abody(state: Any, runtime: Runtime[Any]) -> Any:
         return routes.after_hook(hook, state, await getattr(middleware, f"a{kind}")(state, runtime))
 
     return TwoForms(hook.node, body if has[kind] else None, abody if has[f"a{kind}"] else None)
@@ -176,13 +160,10 @@ def _chained(hooks: list[Hook], last: Any) -> Any:
     return last
 
 
-def merged(state: Any, updates: Sequence[Any]) -> list[Any]:
-    """Return the messages as they are with these updates."""
-    messages = state["messages"]
-    for update in updates:
-        if isinstance(update, Mapping) and update.get("messages"):
-            messages = add_messages(messages, update["messages"])
-    return list(messages)
+def merged(state: Any, update: Mapping[str, Any]) -> list[Any]:
+    """Return the messages as they are with an update."""
+    messages: list[Any] = state["messages"]
+    return add_messages(messages, update["messages"]) if update.get("messages") else messages
 
 
 def send(call: Any) -> Send:

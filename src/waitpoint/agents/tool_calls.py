@@ -8,14 +8,12 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from waitpoint import runtime as runtimes
 from waitpoint.agents import history
 from waitpoint.agents.middleware.types import AgentMiddleware, overrides
 from waitpoint.agents.routes import Routes
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
 from waitpoint.agents.tool_node.node import ToolNode
 from waitpoint.errors import AsyncOnlyError
-from waitpoint.records import Command
 
 
 class AgentTools:
@@ -33,26 +31,17 @@ class AgentTools:
             awrap_tool_call=_acomposed(around) if around else None,
         )
 
-    def invoke(self, given: Any, config: Any = None, /) -> list[Any]:
-        """Run a call, and say where it leads."""
-        return self._led(self.node.invoke(given, config))
+    def invoke(self, given: Any, config: Any = None, /) -> Any:
+        """Run a call."""
+        return self.node.invoke(given, config)
 
-    async def ainvoke(self, given: Any, config: Any = None, /) -> list[Any]:
+    async def ainvoke(self, given: Any, config: Any = None, /) -> Any:
         """Do the same from an event loop."""
-        return self._led(await self.node.ainvoke(given, config))
+        return await self.node.ainvoke(given, config)
 
-    def _led(self, result: Any) -> list[Any]:
-        parts = result if isinstance(result, list) else [result]
-        commands = [part if isinstance(part, Command) else Command(update=part) for part in parts]
-        if any(c.graph is not None for c in commands):
-            return commands
-        state = runtimes.scope("the tools of an agent").values
-        return [*commands, Command(goto=self._next(state, commands))]
-
-    def _next(self, state: Any, commands: Sequence[Command[Any]]) -> str:
-        """Return the end only if all calls of the turn go straight to it; each call says this for itself."""
-        answers = [m for c in commands if isinstance(c.update, dict) for m in c.update.get("messages", ())]
-        message, after = history.last_call(state.get("messages", ()))
+    def route(self, state: Any) -> str:
+        """Return where a call leads: to the end only if all calls of the turn go straight to it; each says so for itself."""
+        message, after = history.last_call(state["messages"])
         if message is None:
             return self.routes.loop
         if self.routes.is_structured(after):
@@ -61,9 +50,9 @@ class AgentTools:
         names = [edited.get(call["id"], call)["name"] for call in message.tool_calls]
         if not all(self._is_direct(name) for name in names):
             return self.routes.loop
-        failed = any(isinstance(m, ToolMessage) and m.status == "error" for m in (*after, *answers))
-        decided = any("lc_data" in m.additional_kwargs for m in (*after, *answers) if isinstance(m, ToolMessage))
-        return self.routes.loop if failed or decided else self.routes.exit
+        answers = [m for m in after if isinstance(m, ToolMessage)]
+        undone = any(m.status == "error" or "lc_data" in m.additional_kwargs for m in answers)
+        return self.routes.loop if undone else self.routes.exit
 
     def _is_direct(self, name: str) -> bool:
         tool = self.node.tools_by_name.get(name)

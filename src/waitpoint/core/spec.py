@@ -74,7 +74,10 @@ class Branch(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A node: its call, its input, and what follows it. `edges` may hold `END`."""
+    """A node: its call, its input, and what follows it. `edges` may hold `END`.
+
+    With `goto_instead` a `goto` of its own takes the place of its routers; else both count.
+    """
 
     name: str
     call: Call
@@ -87,6 +90,7 @@ class Node(NamedTuple):
     metadata: Mapping[str, Any] = _NONE
     defer: bool = False
     timeout: float | None = None
+    goto_instead: bool = False
 
 
 class Join(NamedTuple):

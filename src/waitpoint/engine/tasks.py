@@ -336,7 +336,7 @@ def _is_final(journal: Journal, error: BaseException) -> bool:
 def _routed(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskScope, result: Result) -> Any:
     """Ask the node's routers where to go, on the state with the node's own writes in it."""
     node = task.node
-    if not node.branches or not result.is_own:
+    if not node.branches or not result.is_own or (node.goto_instead and result.gotos):
         return result
     base = dict(values)
     for key, _ in result.writes:

@@ -27,7 +27,7 @@ from benchmarks.measure import Row, clear_away, compare, main
 from benchmarks.sides import OURS, PEER, STORES, Side, config
 
 COMPARED = 20  # turns at either end
-TEXT_BYTES = 500
+TEXT_BYTES = 1000
 CALLS = 50
 AGENTS = {"waitpoint": "waitpoint", "langgraph": "langchain"}  # whose agents run on which side
 
@@ -94,7 +94,7 @@ class Talk:
         asked = self.graph.invoke({"messages": [("user", said)]}, config("talk"))
         answered = self.graph.invoke(self.side.types.Command(resume={"type": "approve"}), config("talk"))
         self.seconds.append(perf_counter() - start)
-        self.payload += 2 * TEXT_BYTES + len("sent 500 letters") + len("done")
+        self.payload += 2 * TEXT_BYTES + len("sent 1000 letters") + len("done")
         assert asked["__interrupt__"][0].value["name"] == "send"
         assert len(answered["messages"]) == 4 * len(self.seconds)
 

@@ -63,7 +63,7 @@ def settle(values: dict[str, Any], unfinished: Sequence[Unfinished]) -> dict[str
     left = pending_calls(values.get("messages", ()))
     if message is None or not left:
         return None
-    known = {u.arg["tool_call"]["id"]: u for u in unfinished if isinstance(u.arg, dict) and "tool_call" in u.arg}
+    known = {u.arg["tool_call_id"]: u for u in unfinished if isinstance(u.arg, dict) and "tool_call_id" in u.arg}
     return {"messages": [_left(message, call, known.get(call["id"])) for call in left]}
 
 

@@ -98,7 +98,7 @@ class Routes:
         if message is None:
             return self.exit
         if calls := history.pending_calls(messages):
-            return [send(call) for call in calls] if self.has_tools else self._no_tools(calls)
+            return [send(message, call) for call in calls] if self.has_tools else self._no_tools(calls)
         if not message.tool_calls and not message.invalid_tool_calls:
             return self.exit
         return self.exit if self.is_structured(after) else self.loop
@@ -130,8 +130,9 @@ class Routes:
     def _jump(self, jump: JumpTo, messages: Sequence[Any]) -> Any:
         if jump != "tools":
             return self.place(jump)
+        message, _ = history.last_call(messages)
         calls = history.pending_calls(messages) if self.has_tools else []
-        return [send(call) for call in calls] or self.loop
+        return [send(message, call) for call in calls] or self.loop
 
     def after(self, hook: Hook) -> Callable[[Any], Any]:
         """Return the router behind a hook."""
@@ -166,6 +167,6 @@ def merged(state: Any, update: Mapping[str, Any]) -> list[Any]:
     return add_messages(messages, update["messages"]) if update.get("messages") else messages
 
 
-def send(call: Any) -> Send:
-    """Return the task of one tool call."""
-    return Send("tools", {"__type": "tool_call", "tool_call": call})
+def send(message: Any, call: Any) -> Send:
+    """Return the task of one tool call. It names the call: what is to run is in the state, once."""
+    return Send("tools", {"__type": "tool_call", "message_id": message.id, "tool_call_id": call["id"]})

@@ -91,6 +91,8 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         self.description_prefix = description_prefix
         self.interrupt_mode = interrupt_mode
         self.edit_notice = edit_notice
+        if interrupt_mode == "per_call":
+            self.idle_hooks = frozenset({"after_model", "aafter_model"})
         self.gated = Gated(self.policies, description_prefix, edit_notice)
 
     # --- batched: one question after the model's turn -----------------------------------------------------------------

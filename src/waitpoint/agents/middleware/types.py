@@ -145,11 +145,13 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
     they do before a pause happens again after it. `state_schema` adds keys to the state, `tools` adds tools.
 
     `approval_order = "inside"` says that this middleware must lie inside the one that asks for approval, because it
-    would retry a question, or take it for an error: building an agent with it outside is refused.
+    would retry a question, or take it for an error: building an agent with it outside is refused. `idle_hooks` names hooks
+    that this instance has and never needs, so that no step is spent on them.
     """
 
     state_schema: type[Any] = AgentState
     tools: Sequence[BaseTool] = ()
+    idle_hooks: frozenset[str] = frozenset()
     approval_order: ClassVar[Literal["inside"] | None] = None
 
     @property
@@ -204,6 +206,8 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
 
 def overrides(middleware: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
     """Whether a middleware has this hook of its own."""
+    if hook in middleware.idle_hooks:
+        return False
     return getattr(type(middleware), hook) is not getattr(AgentMiddleware, hook)
 
 

@@ -194,9 +194,11 @@ class ToolNode(Runnable[Any, Any]):
     def _read(self, given: Any) -> tuple[list[ToolCall], Any, str]:
         """Return the calls, the state, and the form that the result has: "list" or "dict"."""
         scope = runtimes.current.get()
-        if isinstance(given, Mapping) and given.get("__type") in (TOOL_CALL, WITH_CONTEXT):
-            state = given.get("state", {} if scope is None else scope.values)
-            return [given["tool_call"]], state, "dict"
+        if isinstance(given, Mapping) and given.get("__type") == WITH_CONTEXT:
+            return [given["tool_call"]], given.get("state", {} if scope is None else scope.values), "dict"
+        if isinstance(given, Mapping) and given.get("__type") == TOOL_CALL and scope is not None:
+            state = scope.values
+            return [self._named(given, state[self.messages_key])], state, "dict"
         if isinstance(given, list):
             if given and isinstance(given[-1], Mapping) and given[-1].get("type") == TOOL_CALL:
                 return given, {} if scope is None else scope.values, "dict"
@@ -210,6 +212,18 @@ class ToolNode(Runnable[Any, Any]):
                 f"messages, a list of messages, or a list of tool calls"
             )
         return self._calls(messages), given, "dict"
+
+    def _named(self, given: Mapping[str, Any], messages: Sequence[AnyMessage]) -> ToolCall:
+        """Return the call that was sent here by its name."""
+        for message in reversed(messages):
+            if isinstance(message, AIMessage) and message.id == given["message_id"]:
+                for call in message.tool_calls:
+                    if call["id"] == given["tool_call_id"]:
+                        return call
+        raise ConfigError(
+            f"ToolNode {self.name!r} was to run call {given['tool_call_id']!r} of message {given['message_id']!r}, and the "
+            f"state has it no more; it was removed after the call was due - update the state with `as_node` to say what comes next"
+        )
 
     def _calls(self, messages: Sequence[AnyMessage]) -> list[ToolCall]:
         last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)

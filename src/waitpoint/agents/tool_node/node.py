@@ -222,7 +222,8 @@ class ToolNode(Runnable[Any, Any]):
                         return call
         raise ConfigError(
             f"ToolNode {self.name!r} was to run call {given['tool_call_id']!r} of message {given['message_id']!r}, and the "
-            f"state has it no more; it was removed after the call was due - update the state with `as_node` to say what comes next"
+            f"state has it no more; it was removed after the call was due - update the state with `as_node` to say what comes "
+            f"next"
         )
 
     def _calls(self, messages: Sequence[AnyMessage]) -> list[ToolCall]:

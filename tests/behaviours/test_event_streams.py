@@ -133,6 +133,13 @@ def test_the_questions_are_beside_the_last_values_and_not_in_them(saver: Any, co
     assert last["params"]["interrupts"] == graph.get_state(config).interrupts
 
 
+def test_an_empty_state_stays_one_at_a_question(saver: Any, consumed: Consumed) -> None:
+    """B195"""
+    graph: Any = StateGraph(dict).add_node("asks", lambda s: interrupt("?") and {}).add_edge(START, "asks")
+    graph, config = graph.compile(checkpointer=saver), thread()
+    assert [consumed(graph, "output", given, config) for given in ({}, None)] == [{}, {}]
+
+
 def test_a_conversation_goes_on_over_questions_with_tokens(saver: Any) -> None:
     """founding document: streaming"""
     model = Speaker(texts=["may I ?", "thank you"])
@@ -264,6 +271,20 @@ def test_leaving_the_run_stops_it_and_leaves_the_thread_ready(saver: Any) -> Non
     assert list(run.values)[:1] == [EMPTY]
     assert runs in ([], ["a"])
     assert [m.id for m in graph.invoke(None, config)["messages"]] == ["a", "b", "c", "last"]
+
+
+def test_a_node_may_abort_its_own_run(saver: Any) -> None:
+    """B206: it is stopped after that node"""
+    runs: list[Any] = []
+
+    def stops(state: Any) -> Any:
+        runs[0].abort()
+        return {"messages": [AIMessage("stopped", id="s")]}
+
+    graph, config = chain(saver, stops, whole), thread()
+    runs.append(graph.stream_events(EMPTY, config, version="v3"))
+    assert len(runs[0].output["messages"]) <= 1
+    assert [m.id for m in graph.invoke(None, config)["messages"]] == ["s", "a", "t"]
 
 
 def test_a_run_that_was_never_consumed_can_be_left(saver: Any) -> None:

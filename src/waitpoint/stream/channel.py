@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -70,25 +70,28 @@ class StreamChannel(Generic[T]):
 
     def stamped(self) -> Iterator[tuple[int, T]]:
         """Yield items with the stamps of their arrival, by which those of several channels can be ordered."""
-        at = 0
+        at, is_over = 0, False
         while True:
+            is_over = is_over or self._is_closed  # before the items: others may be driving the run too
             while (found := self.at(at)) is not None:
                 at, stamp, item = found
                 yield stamp, item
-            if (self.ended() or not self._mux.root.pump()) and self.at(at) is None:
-                self.ended()
+            if is_over:
+                self._raise_error()
                 return
+            is_over = not self._mux.root.pump()
 
     async def _acursor(self) -> AsyncIterator[T]:
-        at = 0
+        at, is_over = 0, False
         while True:
+            is_over = is_over or self._is_closed
             while (found := self.at(at)) is not None:
                 at, _, item = found
                 yield item
-            pump: Callable[[], Awaitable[bool]] = self._mux.root.pump
-            if (self.ended() or not await pump()) and self.at(at) is None:
-                self.ended()
+            if is_over:
+                self._raise_error()
                 return
+            is_over = not await self._mux.root.pump()
 
     def at(self, position: int) -> tuple[int, int, T] | None:
         """Return the item at a position or the next that is kept, as (position after it, stamp, item), if there is one."""
@@ -98,11 +101,9 @@ class StreamChannel(Generic[T]):
             return None
         return (position + 1, *self._items[position - first])
 
-    def ended(self) -> bool:
-        """Whether nothing follows. Raises the error that it ended with."""
+    def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
-        return self._is_closed
 
     def _check_bound(self, *, wants_async: bool) -> None:
         if self._mux is None:

@@ -29,6 +29,8 @@ class Pump:
     def pump(self) -> bool:
         """Take the next part; False if there is none, and the mux has ended."""
         with self._lock:
+            if self._is_stopped:
+                self.abort()
             if self._mux.ended:
                 return False
             self._is_pulling = True
@@ -37,12 +39,11 @@ class Pump:
                     self._mux.push(event)
             except StopIteration:
                 self._mux.end()
-            except Exception as error:  # noqa: BLE001 - raised by each way to consume the run
-                self._parts.close()
-                self._mux.end(error)
             except BaseException as error:
-                self._mux.end(error)
-                raise
+                self._parts.close()
+                self._mux.end(error)  # raised by each way to consume the run
+                if not isinstance(error, Exception):
+                    raise
             finally:
                 self._is_pulling = False
             if self._is_stopped:
@@ -50,13 +51,16 @@ class Pump:
             return not self._mux.ended
 
     def abort(self) -> None:
-        """Stop the run, or as soon as the part is taken in that is being taken in."""
-        with self._lock:
-            if self._is_pulling:  # called by a transformer
-                self._is_stopped = True
-                return
-            self._parts.close()
-            self._mux.end()
+        """Stop the run; while a part is being taken in, as soon as it is: a node that aborts its own run waits for nobody."""
+        self._is_stopped = True
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if not self._is_pulling:  # else called by a transformer
+                self._parts.close()
+                self._mux.end()
+        finally:
+            self._lock.release()
 
 
 class AsyncPump:
@@ -103,12 +107,11 @@ class AsyncPump:
             await self._mux.aend(None if self._is_stopped else error)
             if not self._is_stopped:
                 raise
-        except Exception as error:  # noqa: BLE001 - raised by each way to consume the run
-            await self._parts.aclose()
-            await self._mux.aend(error)
         except BaseException as error:
-            await self._mux.aend(error)
-            raise
+            await self._parts.aclose()
+            await self._mux.aend(error)  # raised by each way to consume the run
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._pull = None
         if self._is_stopped and self._closing is None:

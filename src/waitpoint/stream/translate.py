@@ -17,7 +17,7 @@ class Translator:
     def __init__(self) -> None:
         self._once = Once()
         self._bridges: dict[Any, Bridge | None] = {}  # of model calls that speak in chunks; None: in events
-        self._values: Any = None
+        self._values: Any = {}
 
     def events(self, ns: tuple[str, ...], mode: str, payload: Any) -> Iterator[ProtocolEvent]:
         """Yield the events that a part comes to; often one."""

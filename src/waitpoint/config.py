@@ -12,6 +12,8 @@ from waitpoint.runtime import StreamWriter, scope
 
 RECURSION_LIMIT = 10_000
 
+_CHECKED = frozenset({"metadata", "tags", "checkpoint_id", "checkpoint_ns"})
+
 
 class RunnableConfig(TypedDict, total=False):
     """The keys of a run's configuration that Waitpoint reads; LangChain's other keys pass through."""
@@ -30,6 +32,10 @@ def checked_config(config: Any) -> Mapping[str, Any]:
     """Return a config whose parts are what they have to be; None is an empty one. Raises `ConfigError`."""
     if config is None:
         return {}
+    if type(config) is dict and _CHECKED.isdisjoint(config):
+        configurable = config.get("configurable")
+        if type(configurable) is dict and _CHECKED.isdisjoint(configurable):
+            return config  # most have nothing that could be wrong
     if not isinstance(config, Mapping):
         raise ConfigError(
             f'`config` is a {type(config).__name__}; give a dict like {{"configurable": {{"thread_id": "..."}}}}'

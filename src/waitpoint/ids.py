@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from waitpoint import clock
@@ -23,20 +23,21 @@ _LOW = (1 << 62) - 1
 
 _lock = threading.Lock()
 _last = 0
+_last_text = ""
 
 
 def checkpoint_id(after: str | None = None) -> str:
     """Return a new id that sorts after all ids this process made, and after `after`."""
-    global _last  # noqa: PLW0603 - the counter that makes ids grow
-    floor = 0 if after is None else _number(after)
+    global _last, _last_text  # noqa: PLW0603 - the counter that makes ids grow
     drawn = int.from_bytes(os.urandom(9))
     with _lock:
-        n = int(clock.now() * 1000) << 74 | drawn
+        floor = _last if after is None or after == _last_text else max(_last, _number(after))
         # A random step, since another process may count on from `after` in this very millisecond.
-        _last = n = max(n, max(floor, _last) + 1 + (drawn & 0xFFFF_FFFF))
-    millis, a, b = n >> 74, (n >> 62) & 0xFFF, n & _LOW
-    text = f"{(millis << 80) | (0x7 << 76) | (a << 64) | (0b10 << 62) | b:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        _last = n = max(int(clock.now() * 1000) << 74 | drawn, floor + 1 + (drawn & 0xFFFF_FFFF))
+        millis, a, b = n >> 74, (n >> 62) & 0xFFF, n & _LOW
+        text = f"{(millis << 80) | (0x7 << 76) | (a << 64) | (0b10 << 62) | b:032x}"
+        _last_text = text = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return text
 
 
 def _number(text: str) -> int:
@@ -65,12 +66,14 @@ def family(*parts: str | int) -> Callable[..., str]:
     return member
 
 
-def _prefixed(parts: Iterable[str | int]) -> bytes:
-    texts = [str(part) for part in parts]
-    joined = "".join([f"{len(text)}:{text}" for text in texts])
+def _prefixed(parts: Sequence[str | int]) -> bytes:
+    try:
+        joined = "".join([f"{len(part)}:{part}" for part in parts])  # type: ignore[arg-type]
+    except TypeError:  # a number has no length
+        return _prefixed([str(part) for part in parts])
     if joined.isascii():
         return joined.encode()
-    data = [text.encode("utf-8", "surrogatepass") for text in texts]
+    data = [str(part).encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([b"%d:%b" % (len(d), d) for d in data])
 
 

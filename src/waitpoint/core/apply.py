@@ -48,6 +48,10 @@ def apply_writes(
 
 def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], ran_deferred: bool) -> Control:
     """Return what is due after these results: fixed edges, places gone to, and joins that became complete."""
+    if len(results) == 1 and not spec.joins and not control.deferred:
+        only = _after_one(spec, control, results[0])
+        if only is not None:
+            return only
     due: set[str] = set()
     sends: list[Send] = []
     for result in results:
@@ -74,6 +78,15 @@ def next_control(spec: GraphSpec, control: Control, results: Sequence[Result], r
         joins,
         tuple(sorted({r.node for r in results})),
     )
+
+
+def _after_one(spec: GraphSpec, control: Control, result: Result) -> Control | None:
+    """Return what is due after the only task of a chain, which most are; None for any other."""
+    edges = _node(spec, result.node).edges
+    if result.gotos or not result.is_own or len(edges) != 1:
+        return None
+    due = () if edges[0] == END else edges
+    return None if due and spec.nodes[due[0]].defer else Control(due, (), (), control.joins, (result.node,))
 
 
 def _node(spec: GraphSpec, name: str) -> Node:

@@ -46,6 +46,8 @@ def due_tasks(checkpoint_id: str, ns: str, control: Control, extra: Sequence[str
     `extra` are places that a command added to the checkpoint. Ids contain the checkpoint, so that a fork's tasks are
     other tasks.
     """
+    if len(control.due) == 1 and not control.sends and not extra:
+        return [_pulled(checkpoint_id, ns, control.due[0])]
     names = set(control.due)
     sends = list(control.sends)
     for place in extra:

@@ -22,7 +22,7 @@ from waitpoint.engine.commands import Store
 from waitpoint.engine.forking import forked
 from waitpoint.engine.heads import Head, InlineWriter
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
-from waitpoint.engine.questions import answerable
+from waitpoint.engine.questions import answerable, copied
 from waitpoint.engine.resuming import at_rest, continued, looked, resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import begun, cleared, prepared_writes
@@ -112,7 +112,8 @@ def _answered(
 
 def _settled(question: QuestionRow, settlement: Settlement, seq: int) -> QuestionRow:
     """Return a row that was read before the settlement as the store has it now."""
-    question = replace(question, status=settlement.status, replaceable=False, settle_seq=seq)
+    question = copied(question)
+    question.status, question.replaceable, question.settle_seq = settlement.status, False, seq
     question.settled_at, question.by, question.comment = settlement.at, settlement.by, settlement.comment
     question.answer, question.token, question.reason = settlement.answer, settlement.token, settlement.reason
     return question

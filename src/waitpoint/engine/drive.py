@@ -65,10 +65,12 @@ class _Driver:
                     return
                 reply, failure = None, None
                 try:
-                    if isinstance(command, Emit):
-                        yield command
+                    if isinstance(command, Store):
+                        reply = command.call(*command.args)
                     elif isinstance(command, Next):
                         reply = yield from self._next(command.timeout)
+                    elif isinstance(command, Emit):
+                        yield command
                     else:
                         reply = self._obey(command)
                 except (GeneratorExit, KeyboardInterrupt) as left:

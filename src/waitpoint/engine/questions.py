@@ -16,6 +16,7 @@ from waitpoint.records import Interrupt
 LISTED = 20
 NOT_ASKED = "its node ran again and did not ask it"
 TEXT_CHARS = 60
+_values = attrgetter(*QuestionRow.__slots__)
 _order = attrgetter("asked_at", "ns", "task_id", "seq")
 TEXT_KEYS = ("question", "text", "message", "prompt", "title", "description")
 
@@ -24,6 +25,11 @@ def interrupt_of(row: QuestionRow, registry: codec.Registry) -> Interrupt[Any]:
     """Return the question as callers get it."""
     schema = None if row.schema is None else codec.loads(row.schema)
     return Interrupt(codec.loads(row.value, registry), row.id, response_schema=schema)
+
+
+def copied(row: QuestionRow) -> QuestionRow:
+    """Return a row that can be changed: those that were read may be recalled by the next call."""
+    return QuestionRow(*_values(row))
 
 
 def answerable(rows: Iterable[QuestionRow]) -> list[QuestionRow]:
@@ -98,15 +104,15 @@ def _uncalled(segment: Segment, outcome: Outcome, ns: str) -> list[QuestionRow]:
     """Return what is open in nested graphs that an attempt, having returned or paused, did not call or did not await."""
     if outcome.kind not in ("done", "waiting"):
         return []
-    called = outcome.children if outcome.kind == "waiting" else 0
+    called = outcome.children if outcome.kind == "waiting" else frozenset()
     below = (q for q in segment.questions.values() if q.status == "open" and within(q.ns, ns))
-    return [q for q in below if _call_number(q.ns[len(ns) + 1 :]) >= called]
+    return [q for q in below if _call_number(q.ns[len(ns) + 1 :]) not in called]
 
 
-def _call_number(rest: str) -> int:
+def _call_number(rest: str) -> str:
     """Return which call of a task this is, from what follows the task's namespace: the first has no number."""
     first = rest.partition("|")[0]
-    return int(first) if first.isdigit() else 0
+    return "" if ":" in first else first
 
 
 def _mark_taken(writes: Writes, segment: Segment, outcome: Outcome) -> None:

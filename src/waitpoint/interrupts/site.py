@@ -33,12 +33,12 @@ _LOOP = tuple(str(Path(_STDLIB, "asyncio", name)) for name in ("events.py", "bas
 _USER, _SKIP, _END = range(3)
 _kinds: dict[str, int] = {}
 _hashes: dict[int, tuple[CodeType, str]] = {}
-_boundaries: set[CodeType] = set()
+_boundaries: dict[int, CodeType] = {}  # by id(code): to hash a code object takes longer than all else here
 
 
 def boundary(function: Any) -> Any:
     """Mark a function (decorator) as the frame at which a task begins."""
-    _boundaries.add(function.__code__)
+    _boundaries[id(function.__code__)] = function.__code__
     return function
 
 
@@ -54,7 +54,7 @@ def here() -> Site:
         if kind == _USER:
             module = module_name(frame.f_globals.get("__name__", ""))
             frames.append(Frame(module, code.co_qualname, code_hash(code), frame.f_lasti))
-        elif kind == _END or code in _boundaries:
+        elif kind == _END or id(code) in _boundaries:
             break
         frame = frame.f_back  # type: ignore[assignment]
     return tuple(frames)

@@ -88,6 +88,20 @@ attempt: ContextVar[Any] = ContextVar("waitpoint_attempt", default=None)
 """The journal of the attempt to which the running code belongs; a retry begins another one in the same scope."""
 
 
+class Inside:
+    """The recorded effect whose body runs here: graphs that it calls are counted in it, since it may not run again."""
+
+    __slots__ = ("calls", "journal", "name")
+
+    def __init__(self, journal: Any, name: str) -> None:
+        self.journal = journal
+        self.name = name
+        self.calls = 0
+
+
+inside: ContextVar[Inside | None] = ContextVar("waitpoint_inside", default=None)
+
+
 def enter(scope: Scope) -> None:
     """Make a task's scope and its present attempt those of the code that runs here."""
     current.set(scope)

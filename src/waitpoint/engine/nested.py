@@ -15,6 +15,7 @@ from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.session import Parent, Session
 from waitpoint.errors import UsageError
+from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
 
 
@@ -71,10 +72,10 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
         )
     with journal.lock:
         journal.check_open(f"call graph {graph.name!r}")
-        index = journal.children
-        journal.children += 1
+        number = _number(journal)
+        journal.called.add(number)
     task = journal.task
-    own = f"{task.node}:{task.task_id}" + (f"|{index}" if index else "")
+    own = f"{task.node}:{task.task_id}" + (f"|{number}" if number else "")
     ns = f"{task.ns}|{own}" if task.ns else own
     call.shown_ns = (*run.shown_ns, *own.split("|"))
     around = run.around
@@ -87,8 +88,18 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
         call.around.say, call.around.listen = saying.sayer(around.live, call.shown_ns), saying.listening
     call.modes = call.modes | around.live_modes
     call.metadata = {}
-    is_node = index == 0 and run.spec.nodes[task.node].call.kind == "graph"
+    is_node = not number and run.spec.nodes[task.node].call.kind == "graph"
     return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, is_node or bool(run.patched)))
+
+
+def _number(journal: Journal) -> str:
+    """Return which call of a graph this is in its task: "" for the first, "1", ...; within an effect "effect.0", ..."""
+    effect = runtimes.inside.get()
+    if effect is not None and effect.journal is journal:
+        effect.calls += 1
+        return f"{effect.name}.{effect.calls - 1}"
+    journal.children += 1
+    return str(journal.children - 1) if journal.children > 1 else ""
 
 
 def go_live(session: Session, parts: Any, subgraphs: bool) -> None:

@@ -59,7 +59,7 @@ class Task:
     interrupts: tuple[Interrupt[Any], ...] = ()
     attempt: int = 0
     answer_seq: int = 0  # the thread's, when the last attempt read its answers
-    children: int = 0  # graphs that the last attempt called
+    children: frozenset[str] = frozenset()  # graphs that the last attempt called
     cached: bool = False  # finished in an earlier run
     outcome: Outcome | None = None  # of the present run, until it is stored
 
@@ -86,7 +86,7 @@ class Outcome:
     misfit: tuple[str, BaseException] | None = None
     body: Body = field(default_factory=Body)
     attempt: int = 1
-    children: int = 0  # graphs that the attempt called
+    children: frozenset[str] = frozenset()  # graphs that the attempt called
     row: OutcomeRow | None = None  # the same, encoded
 
 
@@ -369,7 +369,7 @@ def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: Ba
     if conclusion.drifted is not None and paused is not None:
         error, paused = endings.drifted(journal, conclusion), None
     outcome = Outcome("done", result, error, paused or (), conclusion, journal.misfit, body, journal.attempt)
-    outcome.children = journal.children
+    outcome.children = frozenset(journal.called)
     if paused is not None:
         outcome.kind, outcome.error = "waiting", None
     elif isinstance(error, ParentCommand):

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from waitpoint import clock, codec
+from waitpoint import clock, codec, ids, runtime
 from waitpoint.checkpoint.base import JournalRow
 from waitpoint.errors import (
     GraphBubbleUp,
@@ -63,6 +63,11 @@ class Effect:
     def title(self) -> str:
         """What it is called in a message."""
         return f"step({self.function})" if self.kind == "step" else f"tool {self.function!r}"
+
+    @property
+    def place(self) -> str:
+        """Where in its task it is, whatever else of the task runs again."""
+        return ids.hashed("place", self.function, self.key or "", self.ordinal)[:8]
 
 
 class Found(NamedTuple):
@@ -180,11 +185,14 @@ async def replayed_later(journal: Journal, row: JournalRow) -> Any:
 def run(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Callable[[], T]) -> T:
     """Run an effect that has no record, and record it. `earlier` is the entry of a try that came to nothing."""
     row = _started(journal, effect, earlier)
+    token = runtime.inside.set(runtime.Inside(journal, effect.place))
     try:
         result = thunk()
     except BaseException as error:
         _failed(journal, row, effect, error)
         raise
+    finally:
+        runtime.inside.reset(token)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         _ended(journal, row, effect, "not_happened", {})
         raise UsageError(
@@ -213,11 +221,14 @@ async def run_async(journal: Journal, effect: Effect, thunk: Callable[[], Awaita
 
 
 async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awaitable[T]) -> T:
+    token = runtime.inside.set(runtime.Inside(journal, effect.place))
     try:
         result = await work
     except BaseException as error:
         await off(_failed, journal, row, effect, error)
         raise
+    finally:
+        runtime.inside.reset(token)
     await off(_finished, journal, row, effect, result, is_awaited=True)
     return result
 

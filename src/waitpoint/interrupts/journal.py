@@ -150,7 +150,8 @@ class Journal:
         self._asked: list[Asked] | None = None
         self.entries = {row.seq: row for row in entries}
         self.lock = threading.RLock()
-        self.children = 0
+        self.children = 0  # graphs called outside of effects
+        self.called: set[str] = set()  # graphs called, by their number
         self.calls: dict[str, int] = {}  # how often each function was stepped in this attempt
         self.notes: dict[Any, Any] = {}  # what layers above remember for the length of this attempt
         self.matched: set[int] = set()  # entries that a step of this attempt was answered from
@@ -289,7 +290,7 @@ class Journal:
         """
         with self.lock:
             self.sealed = True
-            if not (self._asked or self._rows or self.entries or self.children):
+            if not (self._asked or self._rows or self.entries or self.called):
                 return Conclusion()
             end = Conclusion(last_effect=self._last_effect())
             if ended:
@@ -310,7 +311,7 @@ class Journal:
         return end
 
     def _last_effect(self) -> float:
-        if self.children:
+        if self.called:
             return float("inf")  # what a child graph did may lie after any answer
         return max((r.seq for r in self.entries.values() if r.state != "not_happened"), default=-1)
 

@@ -8,7 +8,7 @@ import pytest
 OURS = {"Answer", "CheckpointMetadata", "Happened", "NotHappened", "OnPending", "Question", "default_retry_on", "step"}
 
 
-@pytest.mark.parametrize("path", ["types", "constants", "managed", "graph"])
+@pytest.mark.parametrize("path", ["types", "constants", "managed", "graph", "stream"])
 def test_every_name_of_a_facade_is_there_and_is_the_peers_or_ours(path: str) -> None:
     module = importlib.import_module(f"waitpoint.{path}")
     peer = importlib.import_module(f"langgraph.{path}")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     )
     from waitpoint.stream.channel import StreamChannel
     from waitpoint.stream.run import AsyncGraphRunStream, AsyncSubgraphRunStream, GraphRunStream, SubgraphRunStream
-    from waitpoint.stream.start import async_run_of, run_of
+    from waitpoint.stream.start import async_run_of as async_run_of
+    from waitpoint.stream.start import run_of as run_of
     from waitpoint.stream.subgraphs import SubgraphTransformer
     from waitpoint.stream.transformer import ProtocolEvent, StreamTransformer
 
@@ -33,8 +34,6 @@ __all__ = [
     "SubgraphTransformer",
     "TasksTransformer",
     "UpdatesTransformer",
-    "async_run_of",
-    "run_of",
 ]
 
 _LAZY = {

@@ -181,7 +181,11 @@ class _Nested:
 
 
 class SubgraphRunStream(_Nested, GraphRunStream):
-    """A graph nested in a run. Consuming it drives the run, to the end of that graph and no further."""
+    """A graph nested in a run. Consuming it drives the run, to the end of that graph and no further.
+
+    `status` is "started" until it has "completed", "failed" (`error` has the text, and consumers get a `RuntimeError` with
+    it), "interrupted" or "drained". `abort()` stops the whole run.
+    """
 
 
 class AsyncSubgraphRunStream(_Nested, AsyncGraphRunStream):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import ToolCall, ToolMessage, convert_to_messages
 from langchain_core.tools import BaseTool
@@ -18,15 +19,12 @@ from waitpoint.agents.tool_node.inject import fill, injected_of
 from waitpoint.agents.tool_node.request import ToolCallRequest
 from waitpoint.errors import (
     InvalidUpdateError,
-    QuestionWithdrawn,
-    ReplayMismatch,
-    SealedAttemptError,
-    StepInDoubtError,
-    UnstorableValueError,
 )
 from waitpoint.interrupts import effects
-from waitpoint.interrupts.journal import Journal, refuses_an_answer
+from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
+
+RESULT_UNKNOWN: Final = "The tool was executed; what it returned is not known."
 
 
 def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
@@ -42,6 +40,7 @@ def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     trail = Trail.of(journal, request.tool_call)
     try:
         result = _explained(tool, request, lambda: effects.perform(journal, admitted.effect, called))  # type: ignore[arg-type]
+        result = _settled(result, request.tool_call)
     except Exception:
         trail.ended(failed=True)
         raise
@@ -63,6 +62,7 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
         trail = Trail.of(journal, request.tool_call)
         try:
             result = await effects.run_async(journal, admitted.effect, called)
+            result = _settled(result, request.tool_call)
         except Exception:
             trail.ended(failed=True)
             raise
@@ -70,16 +70,6 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     except ValidationError as error:
         raise _explanation(tool, request, error) from None
     return _told(admitted, result)
-
-
-def is_final(error: Exception) -> bool:
-    """Whether an error is about the run and not the tool's own: no handler turns it into an answer."""
-    if isinstance(error, ReplayMismatch | StepInDoubtError | SealedAttemptError | UnstorableValueError):
-        return True
-    journal: Journal | None = runtimes.attempt.get()
-    if journal is not None and journal.must_end and not isinstance(error, QuestionWithdrawn):
-        return True
-    return refuses_an_answer(error)
 
 
 def _with_key(admitted: Admission) -> ToolCallRequest:
@@ -120,11 +110,24 @@ def _is_of_arguments(tool: BaseTool, error: ValidationError) -> bool:
 
 def _normal(result: Any, call: ToolCall) -> Any:
     """Return what a tool gave as messages and commands."""
-    if isinstance(result, ToolMessage | Command):
-        return result
-    if isinstance(result, list) and any(isinstance(r, ToolMessage | Command) for r in result):
+    if _is_answer(result):
         return result
     return ToolMessage(content=str(result), name=call["name"], tool_call_id=call["id"] or "")
+
+
+def _settled(result: Any, call: ToolCall) -> Any:
+    """Return a result on record as an answer: of a call that was in doubt, a probe or a person told it in plain values."""
+    if _is_answer(result):
+        return result
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    text = RESULT_UNKNOWN if result is None else text
+    return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"] or "")
+
+
+def _is_answer(result: Any) -> bool:
+    if isinstance(result, list):
+        return any(isinstance(part, ToolMessage | Command) for part in result)
+    return isinstance(result, ToolMessage | Command)
 
 
 def _told(admitted: Admission, result: Any) -> Any:

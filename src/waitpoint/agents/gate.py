@@ -296,7 +296,9 @@ class Trail:
         return digest in self._granted
 
     def has_begun(self, tool: str, digest: str) -> bool:
-        """Whether this execution was begun in an earlier attempt: then it had what it needed."""
+        """Whether this execution was begun, or let through, in an earlier attempt: then it had what it needed."""
+        if permits.is_noted(self.journal, f"{self.call_id}#{self.done}", digest):
+            return True
         start = f"{self.call_id}#{self.done}."
         with self.journal.lock:
             rows = [row for row in self.journal.entries.values() if row.kind == "step"]
@@ -338,6 +340,7 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             return error_message(str(error), call)
         verdict = yield from decisions.verdict(policy, request)
         if not verdict.asks:
+            permits.note(journal, f"{trail.call_id}#{trail.done}", call_digest(tool, call))
             trail.grant(call_digest(tool, call))
             return request
         why = verdict.why

@@ -6,7 +6,6 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from waitpoint.agents.middleware.retrying import must_pass
 from waitpoint.agents.middleware.types import (
     AgentMiddleware,
     AsyncModelHandler,
@@ -15,6 +14,7 @@ from waitpoint.agents.middleware.types import (
     ModelRequest,
 )
 from waitpoint.agents.models import init_chat_model
+from waitpoint.agents.passing import must_pass
 
 
 class ModelFallbackMiddleware(AgentMiddleware[Any, Any, Any]):

@@ -9,20 +9,8 @@ from typing import Any, Literal, TypeVar
 
 from waitpoint import runtime as runtimes
 from waitpoint.agents.middleware.types import AgentMiddleware
-from waitpoint.checkpoint.base import FenceLost
-from waitpoint.errors import (
-    ConfigError,
-    GraphBubbleUp,
-    PermitUsedError,
-    QuestionWithdrawn,
-    ReplayMismatch,
-    SealedAttemptError,
-    StepInDoubtError,
-    StoreError,
-    SwallowedInterruptError,
-    UsageError,
-)
-from waitpoint.interrupts.journal import refuses_an_answer
+from waitpoint.agents.passing import must_pass
+from waitpoint.errors import ConfigError, QuestionWithdrawn
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 """Which exceptions are worth another try: a class, a tuple of classes, or a function that says so."""
@@ -31,32 +19,6 @@ OnFailure = Literal["continue", "error"] | Callable[[Exception], str]
 """What a call comes to that failed for good: a message to go on with, the exception, or a message of this text."""
 
 T = TypeVar("T")
-
-# A paused, drained or fenced-off run, a program that changed, a store that failed: the engine has to hear of them, and
-# they are as true in the next attempt. Errors in using Waitpoint are for whoever wrote the tool, not for the model.
-_FOR_THE_ENGINE = (
-    GraphBubbleUp,
-    FenceLost,
-    PermitUsedError,
-    ReplayMismatch,
-    SealedAttemptError,
-    StepInDoubtError,
-    StoreError,
-    SwallowedInterruptError,
-    UsageError,
-)
-
-
-def must_pass(error: BaseException) -> bool:
-    """Whether an error belongs to the engine: no middleware may try the call again or make a message of it.
-
-    An answer that was refused is one of them, in a nested graph too: as a message to the model the answer would be lost,
-    while as an error it opens its question again.
-    """
-    if isinstance(error, _FOR_THE_ENGINE) or not isinstance(error, Exception):
-        return True
-    journal = runtimes.attempt.get()
-    return (journal is not None and journal.must_end) or refuses_an_answer(error)
 
 
 def default_retry_on(error: Exception) -> bool:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from waitpoint.agents.middleware.retrying import must_pass, names_of
+from waitpoint.agents.middleware.retrying import names_of
 from waitpoint.agents.middleware.types import AgentMiddleware, ToolCallRequest
+from waitpoint.agents.passing import must_pass
 from waitpoint.errors import AsyncOnlyError, ConfigError
 
 Content = str | list[Any] | None

@@ -15,6 +15,7 @@ from langchain_core.tools import tool as make_tool
 
 from waitpoint import runtime as runtimes
 from waitpoint.agents import gate
+from waitpoint.agents.passing import must_pass
 from waitpoint.agents.tool_node import execute, failures
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
 from waitpoint.agents.tool_node.failures import HandleErrors, invalid_only
@@ -158,7 +159,7 @@ class ToolNode(Runnable[Any, Any]):
             return self._answered(error, request.tool_call)
 
     def _answered(self, error: Exception, call: ToolCall) -> ToolMessage:
-        if isinstance(error, GraphBubbleUp) or execute.is_final(error):
+        if must_pass(error):
             raise error
         return failures.answer_to(error, call, self.handle_errors)
 

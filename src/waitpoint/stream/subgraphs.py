@@ -48,14 +48,14 @@ class SubgraphTransformer(NativeTransformer):
             handle = self._handles[ns] = (AsyncSubgraphRunStream if mux.is_async else SubgraphRunStream)(mux, told)
             self.channel.push(handle)
             return None, None
-        # The second graph that a task calls lies at `(..., "node:id", "1")`: the longest path that fits is its owner.
+        # Further graphs that a task calls lie at `(..., "node:id", "1")`: the longest path that fits is the owner.
         paths = (ns[:n] for n in range(len(ns), len(self.scope), -1))
         return next((self._handles[p] for p in paths if p in self._handles), None), None
 
     def _is_direct(self, ns: tuple[str, ...]) -> bool:
         below = ns[len(self.scope) :]
         is_inside = ns[: len(self.scope)] == self.scope
-        return is_inside and (len(below) == 1 or (len(below) == 2 and below[1].isdigit()))
+        return is_inside and (len(below) == 1 or (len(below) == 2 and ":" not in below[1]))
 
     def finalize(self) -> None:
         for handle in self._open():

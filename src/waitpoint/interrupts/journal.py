@@ -105,7 +105,8 @@ class Conclusion:
     taken: list[QuestionRow] = field(default_factory=list)
     last_effect: float = -1  # journal position of the last effect, to tell which answers can still be replaced
     drifted: Asked | None = None
-    entries: list[JournalRow] = field(default_factory=list)  # exceptions that the body went on after
+    # Exceptions that the body went on after, and, if it paused, rights that it was given and has not used.
+    entries: list[JournalRow] = field(default_factory=list)
     known: list[JournalRow] = field(default_factory=list)  # all entries of the task, for its next attempt
 
 
@@ -295,6 +296,8 @@ class Journal:
             end = Conclusion(last_effect=self._last_effect())
             if ended:
                 end.entries = [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
+            if self.pauses:
+                end.entries += [r for r in self.entries.values() if r.kind == "permit" and r.attempt == self.attempt]
             end.known = list((self.entries | {r.seq: r for r in end.entries}).values())
             if self._asked is None and not self._rows:
                 return end
@@ -313,7 +316,7 @@ class Journal:
     def _last_effect(self) -> float:
         if self.called:
             return float("inf")  # what a child graph did may lie after any answer
-        return max((r.seq for r in self.entries.values() if r.state != "not_happened"), default=-1)
+        return max((r.seq for r in self.entries.values() if r.kind == "step" and r.state != "not_happened"), default=-1)
 
     def _is_fresh_exception(self, row: JournalRow) -> bool:
         return row.state == "raised" and row.attempt == self.attempt

@@ -1,4 +1,4 @@
-"""Permits: rights to one execution, kept in the thread's own journal, outside of any task and of the state.
+"""Permits: rights to one execution, kept in the thread's own journal, outside of the state.
 
 Where a decision is taken in one task and acted on in another, the decision leaves a permit, named by what exactly it
 allows. The execution that uses it up says so in the same commit that records its start, so no two can.
@@ -31,6 +31,24 @@ def _granted(journal: Journal, name: str, about: Mapping[str, Any]) -> JournalRo
     return JournalRow(
         *_PLACE, name, 0, "permit", "executing", generation, clock.now(), os.urandom(8).hex(), codec.dumps(dict(about))
     )
+
+
+def note(journal: Journal, name: str, digest: str) -> None:
+    """Note a right that this task gave itself; put on record if the attempt pauses before it is used."""
+    task = journal.task
+    with journal.lock:
+        seq = journal.next_seq()
+        journal.entries[seq] = JournalRow(
+            task.ns, task.checkpoint_id, task.task_id, seq, "permit", "done", journal.attempt, clock.now(),
+            os.urandom(8).hex(), codec.dumps({"name": name, "digest": digest}),
+        )  # fmt: skip
+
+
+def is_noted(journal: Journal, name: str, digest: str) -> bool:
+    """Whether this task gave itself this right."""
+    with journal.lock:
+        rows = [row for row in journal.entries.values() if row.kind == "permit"]
+    return any(codec.loads(row.body) == {"name": name, "digest": digest} for row in rows)
 
 
 def open_permit(journal: Journal, names: Iterable[str]) -> tuple[JournalRow, dict[str, Any]] | None:

@@ -34,6 +34,8 @@ def supersteps(run: Run) -> Steps:
         yield from _supersteps(run)
     except Stopped as stop:  # the consumer left while it was shown something, with no task at work
         yield from _left(run, stop)
+    finally:
+        run.scopes = []  # they refer to the run: without that ring it is gone when its caller is done with it
 
 
 def _supersteps(run: Run) -> Steps:

@@ -188,6 +188,9 @@ def run_blocking(calls: _Calls) -> Outcome:
         try:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
+            failure = (
+                None  # its traceback holds this frame: a ring, which would keep all of the run until it is collected
+            )
             return end.value  # type: ignore[no-any-return]
         except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
             return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)
@@ -206,6 +209,9 @@ async def run_async(calls: _Calls) -> Outcome:
         try:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
+            failure = (
+                None  # its traceback holds this frame: a ring, which would keep all of the run until it is collected
+            )
             return end.value  # type: ignore[no-any-return]
         except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
             return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)

@@ -12,6 +12,7 @@ from tests.behaviours.graphs import thread
 from tests.behaviours.speaking import EMPTY, Speaker, asks, chain, fails, speaks, whole
 from waitpoint.config import get_stream_writer
 from waitpoint.errors import ConfigError
+from waitpoint.graph import START, MessagesState, StateGraph
 from waitpoint.stream import (
     CustomTransformer,
     ProtocolEvent,
@@ -211,6 +212,40 @@ def test_a_transformer_may_abort_the_run(saver: Any, consumed: Consumed) -> None
     assert [q.value for q in graph.invoke(None, config)["__interrupt__"]] == ["ok?"]
 
 
+async def test_what_was_scheduled_is_cancelled_when_the_run_fails(saver: Any) -> None:
+    told: list[str] = []
+
+    class Waits(StreamTransformer):
+        requires_async = True
+
+        def init(self) -> dict[str, Any]:
+            return {}
+
+        def process(self, event: ProtocolEvent) -> bool:
+            self.schedule(self._wait())
+            return True
+
+        async def _wait(self) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                told.append("cancelled")
+                raise
+
+    run = await chain(saver, fails).astream_events(EMPTY, thread(), version="v3", transformers=[Waits])
+    with pytest.raises(KeyError):
+        await run.output()
+    await asyncio.sleep(0)
+    assert told == ["cancelled"]
+
+
+def test_transformers_of_a_compiled_graph_are_part_of_each_run(saver: Any, consumed: Consumed) -> None:
+    builder: Any = StateGraph(MessagesState).add_node("whole", whole).add_edge(START, "whole")
+    graph = builder.compile(checkpointer=saver, transformers=[UpdatesTransformer])
+    assert [list(update) for update in consumed(graph, "updates", EMPTY, thread())] == [["whole"]]
+    assert consumed(graph, "methods", EMPTY, thread(), transformers=[Methods])[-1] == "last"
+
+
 def test_two_projections_of_one_name_are_refused(saver: Any) -> None:
     with pytest.raises(ConfigError, match="'methods', which another one has"):
         chain(saver, whole).stream_events(EMPTY, thread(), version="v3", transformers=[Methods, Methods])
@@ -274,7 +309,10 @@ def test_an_asynchronous_transformer_is_refused_in_a_blocking_run(saver: Any) ->
     assert (len(run.output["messages"]), run.seen) == (2, [])
 
 
-async def test_what_a_transformer_schedules_is_awaited_before_the_run_ends(saver: Any) -> None:
+@pytest.mark.parametrize("on_error", ["raise", "log"])
+async def test_what_a_transformer_schedules_is_awaited_before_the_run_ends(
+    saver: Any, on_error: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     class Scores(StreamTransformer):
         requires_async = True
 
@@ -287,7 +325,7 @@ async def test_what_a_transformer_schedules_is_awaited_before_the_run_ends(saver
 
         def process(self, event: ProtocolEvent) -> bool:
             if event["method"] == "messages":
-                self.schedule(self._score(event["params"]["data"][0].content))
+                self.schedule(self._score(event["params"]["data"][0].content), on_error=on_error)
             return True
 
         async def _score(self, text: str) -> None:
@@ -304,8 +342,12 @@ async def test_what_a_transformer_schedules_is_awaited_before_the_run_ends(saver
         return {"messages": ["wrong"]}
 
     run = await chain(saver, says_wrong).astream_events(EMPTY, thread(), version="v3", transformers=[Scores])
-    with pytest.raises(LookupError, match="scores"):
-        await run.output()
+    if on_error == "raise":
+        with pytest.raises(LookupError, match="scores"):
+            await run.output()
+    else:
+        assert len((await run.output())["messages"]) == 1
+        assert "What transformer 'Scores' scheduled has failed" in caplog.text
 
 
 # --- channels ---------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ class Declared:
         self.debug = debug
         self.context_schema = context_schema
         self.step_timeout: float | None = None
+        self.transformers: tuple[Any, ...] = ()  # of every event stream of this graph
         self.registry = Registry.from_schemas(*spec.types)
         self._nodes = [n for n in spec.nodes if n != "__start__"]
         self._before = checked(interrupt_before, self._nodes, "interrupt_before")

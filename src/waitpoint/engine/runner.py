@@ -185,7 +185,7 @@ class Runner(Declared):
                     if part.mode in modes:
                         yield part.ns[own:], part.mode, part.payload
 
-        return streams.run_of(parts, transformers)
+        return streams.run_of(parts, (*self.transformers, *(transformers or ())))
 
     async def astream_events(
         self,
@@ -209,7 +209,7 @@ class Runner(Declared):
                     if part.mode in modes:
                         yield part.ns[own:], part.mode, part.payload
 
-        return streams.async_run_of(parts, transformers)
+        return streams.async_run_of(parts, (*self.transformers, *(transformers or ())))
 
     # --- the thread's state ---
 

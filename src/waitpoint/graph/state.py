@@ -291,6 +291,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         interrupt_after: Literal["*"] | Sequence[str] | None = None,
         debug: bool = False,
         name: str | None = None,
+        transformers: Sequence[Callable[[tuple[str, ...]], Any]] | None = None,
     ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and return one that runs.
 
@@ -298,14 +299,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         subgraph, which is not available yet; False: none in any case. `interrupt_before` and `interrupt_after` are
         static breakpoints. `name` owns the graph's threads: another name, other threads. `debug` warns of bodies that
         run again over effects on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`). `cache` has
-        no effect yet.
+        no effect yet. `transformers` are part of each of its event streams.
 
         Raises:
             GraphValidationError: the graph cannot work; the text names the node and says the cure.
         """
         before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
         self.validate([name for given in (before, after) if given != "*" for name in given])
-        return CompiledStateGraph(
+        compiled = CompiledStateGraph(
             self,
             build(self.declared, name or names.UNNAMED),
             checkpointer=checkpointer,
@@ -316,6 +317,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             debug=debug,
             context_schema=self.declared.context_schema,
         )
+        compiled.transformers = tuple(transformers or ())
+        return compiled
 
     def _check_new_name(self, name: Any) -> None:
         if not isinstance(name, str) or not name:

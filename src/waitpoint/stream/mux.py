@@ -124,7 +124,7 @@ class Mux:
         self._settle(error)
         for transformer in self.transformers:
             try:
-                await transformer.scheduled(is_aborted=self.root.is_aborted)
+                await transformer.scheduled(is_over=self.root.is_aborted or self.error is not None)
                 await (transformer.afinalize() if self.error is None else transformer.afail(self.error))
             except Exception as failed:  # noqa: BLE001 - told to every consumer
                 self.error = self.error or failed

@@ -14,20 +14,18 @@ BUILTIN: tuple[Factory, ...] = (ValuesTransformer, MessagesTransformer, Lifecycl
 ALWAYS = ("values", "messages", "lifecycle")
 
 
-def run_of(
-    parts: Callable[[tuple[str, ...]], Generator[Part]], transformers: Sequence[Factory] | None
-) -> GraphRunStream:
+def run_of(parts: Callable[[tuple[str, ...]], Generator[Part]], transformers: Sequence[Factory]) -> GraphRunStream:
     """Return a run whose parts, in the modes that it names, come from `parts`."""
-    mux = Mux((*BUILTIN, *(transformers or ())))
+    mux = Mux((*BUILTIN, *transformers))
     Pump(mux, parts(_modes(mux)))
     return GraphRunStream(mux)
 
 
 def async_run_of(
-    parts: Callable[[tuple[str, ...]], AsyncGenerator[Part]], transformers: Sequence[Factory] | None
+    parts: Callable[[tuple[str, ...]], AsyncGenerator[Part]], transformers: Sequence[Factory]
 ) -> AsyncGraphRunStream:
     """Return such a run for the event loop that is running."""
-    mux = Mux((*BUILTIN, *(transformers or ())), is_async=True)
+    mux = Mux((*BUILTIN, *transformers), is_async=True)
     AsyncPump(mux, parts(_modes(mux)))
     return AsyncGraphRunStream(mux)
 

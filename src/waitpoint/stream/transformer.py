@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
+
+logger = logging.getLogger("waitpoint.stream")
 
 
 class EventParams(TypedDict):
@@ -76,19 +79,28 @@ class StreamTransformer:
         """Do the same in an asynchronous run."""
         self.fail(error)
 
-    def schedule(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Start a coroutine beside an asynchronous run, which awaits it before it ends; return its task."""
+    def schedule(self, coroutine: Coroutine[Any, Any, Any], *, on_error: Literal["log", "raise"] = "log") -> Any:
+        """Start a coroutine beside an asynchronous run, which awaits it before it ends; return its task.
+
+        An error of it is logged, or with `on_error="raise"` is an error of the run. If the run fails, it is cancelled.
+        """
         import asyncio
 
-        task = asyncio.ensure_future(coroutine)
+        task = asyncio.ensure_future(coroutine if on_error == "raise" else self._logged(coroutine))
         self._scheduled |= {task}
         return task
 
-    async def scheduled(self, *, is_aborted: bool) -> None:
-        """Await what was scheduled, or cancel it. Raises the first error of it."""
+    async def _logged(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return await coroutine
+        except Exception:
+            logger.exception("What transformer %r scheduled has failed; the run goes on", type(self).__name__)
+
+    async def scheduled(self, *, is_over: bool) -> None:
+        """Await what was scheduled, or cancel it if the run has failed or was aborted. Raises the first error of it."""
         import asyncio
 
-        if is_aborted:
+        if is_over:
             for task in self._scheduled:
                 task.cancel()
             return

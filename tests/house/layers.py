@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("graph", "func"),
     ("protocol",),
-    ("agents",),
+    ("agents", "callbacks"),
     ("checkpoint.*", "store.*", "cache.*"),
     ("review",),
     ("server", "inbox", "worker"),

@@ -60,7 +60,15 @@ class Sleep:
     seconds: float
 
 
-Command = Store | Start | Next | Cancel | Emit | Sleep
+@dataclass(slots=True, eq=False, repr=False)
+class Tell:
+    """Call something of the user's with an event; what is awaitable is awaited."""
+
+    call: Callable[[Any], Any]
+    event: Any
+
+
+Command = Store | Start | Next | Cancel | Emit | Sleep | Tell
 Steps = Generator[Command, Any, Any]
 
 

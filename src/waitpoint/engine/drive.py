@@ -6,12 +6,13 @@ run's own, so a parent that waits for a nested graph never holds a place that th
 
 from __future__ import annotations
 
+import inspect
 import queue
 import threading
 from collections.abc import Generator
 from typing import Any
 
-from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
+from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.tasks import in_context, run_blocking
 
 MAX_THREADS = 32
@@ -93,6 +94,8 @@ class _Driver:
             return self._cancel(abandon=command.abandon)
         elif isinstance(command, Sleep):
             threading.Event().wait(command.seconds)
+        elif isinstance(command, Tell):
+            _told(command)
         return None
 
     def _next(self, timeout: float | None) -> Generator[Emit, None, Any]:
@@ -162,3 +165,18 @@ class _Driver:
             if not isinstance(item, Emit) and item[0] == self.abandoned:
                 self.running -= 1
                 return item[1:]
+
+
+def _told(command: Tell) -> None:
+    """Call, and run what is awaitable on a loop of its own: this thread may be another loop's."""
+    found = command.call(command.event)
+    if not inspect.isawaitable(found):
+        return
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def awaited() -> None:
+        await found
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(awaited())).result()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
-from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store
+from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.drive import QUEUED_PARTS
 from waitpoint.engine.tasks import Outcome, in_context, run_async
 
@@ -138,6 +139,10 @@ class _Driver:
             import asyncio
 
             await asyncio.sleep(command.seconds)
+        elif isinstance(command, Tell):
+            found = command.call(command.event)
+            if inspect.isawaitable(found):
+                await found
         return None
 
     async def _stored(self, command: Store) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
-from waitpoint.engine import outcomes, recall, saying
+from waitpoint.engine import lifecycle, outcomes, recall, saying
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
 from waitpoint.engine.heads import Head, cache, store_values, to_row
@@ -62,6 +62,7 @@ def _supersteps(run: Run) -> Steps:
 
 def _greeting(run: Run) -> Steps:
     """Tell what a consumer sees first: the values at the start, and what finished in an earlier run."""
+    yield from lifecycle.resumed(run)
     if "values" in run.modes and run.shows_start:
         yield Emit(run.shown_ns, "values", run.shown(run.values))
     yield from saying.known(run)
@@ -268,6 +269,7 @@ def _advance(run: Run) -> Deciding:
     if over:
         yield from _over_limit(run)
     if stops:
+        yield from lifecycle.paused(run, "interrupt_after" if run.breakpoints.after(names) else "interrupt_before")
         yield from run.emit("updates", {INTERRUPT: ()})
     elif run.tasks and run.around.control is not None and run.around.control.drain_reason is not None:
         yield from _drain(run, run.around.control.drain_reason)
@@ -310,6 +312,7 @@ def _pause(run: Run) -> Deciding:
         if (yield from _rest(run, status, writes)):
             return False
         run.show_nested()
+    yield from lifecycle.paused(run, "pending")
     interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
     if interrupts and "values" in run.modes:
@@ -324,6 +327,7 @@ def _rest_at_breakpoint(run: Run, writes: Writes, row: CheckpointRow | None) -> 
     if run.segment is not None and run.is_root:
         writes.events = [*writes.events, event("breakpoint", run.head.id)]
         yield from _rest(run, "idle", writes, row)
+    yield from lifecycle.paused(run, "interrupt_before")
     yield from run.emit("updates", {INTERRUPT: ()})
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 START: Final = sys.intern("__start__")
@@ -59,6 +59,17 @@ class Value(Row):
     """A row that never changes, and so has a hash."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # What a frozen dataclass with slots is given raises TypeError for names that are no fields, in place of an
+        # AttributeError, and `Command[str](...)` tries to set such a name.
+        if "__setattr__" in cls.__dict__:
+            cls.__setattr__ = Value._refuse  # type: ignore[assignment, method-assign]
+            cls.__delattr__ = Value._refuse  # type: ignore[assignment, method-assign]
+
+    def _refuse(self, name: str, _: object = None) -> None:
+        raise FrozenInstanceError(f"cannot change {name!r}: a {type(self).__name__} is a value")
 
     def __hash__(self) -> int:
         return hash(self._fields())

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from contextvars import Context
+from typing import Any
 
 from waitpoint.engine.scope import TaskScope
+
+_variable: Any = None
 
 
 def lend_config(context: Context, scope: TaskScope) -> None:
     """Put the node's config into LangChain's own context variable, if LangChain is loaded at all."""
-    if "langchain_core.runnables.config" not in sys.modules:
-        return
-    from langchain_core.runnables.config import var_child_runnable_config
-
-    context.run(var_child_runnable_config.set, scope.config)  # type: ignore[arg-type]
+    global _variable  # noqa: PLW0603 - looked up once, since every task comes by here
+    if _variable is None:
+        _variable = getattr(sys.modules.get("langchain_core.runnables.config"), "var_child_runnable_config", None)
+        if _variable is None:
+            return
+    context.run(_variable.set, scope.config)

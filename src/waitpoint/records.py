@@ -219,6 +219,17 @@ class RetryPolicy(NamedTuple):
     retry_on: type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool] = default_retry_on
 
 
+class CachePolicy(NamedTuple):
+    """How the results of a node or task are cached, where the graph has a cache.
+
+    `key_func` gets the node's input, or the task's arguments, and returns a text or bytes; equal ones share a result.
+    Without one all of the input counts. `ttl` is in seconds; None: until the cache is cleared.
+    """
+
+    key_func: Callable[..., str | bytes] | None = None
+    ttl: float | None = None
+
+
 class StateUpdate(NamedTuple):
     """One update of `bulk_update_state`: `values` written as if `as_node` had returned them."""
 

@@ -5,6 +5,7 @@ from waitpoint.interrupts import interrupt, step
 from waitpoint.records import (
     All,
     Answer,
+    CachePolicy,
     CheckpointMetadata,
     Command,
     Durability,
@@ -27,6 +28,7 @@ from waitpoint.runtime import StreamWriter
 __all__ = [
     "All",
     "Answer",
+    "CachePolicy",
     "CheckpointMetadata",
     "Checkpointer",
     "Command",

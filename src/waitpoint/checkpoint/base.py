@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from waitpoint import codec
 from waitpoint.errors import ConflictError
@@ -453,9 +453,15 @@ def as_question(row: QuestionRow) -> Question:
     )
 
 
-async def offload(saver: BaseCheckpointSaver, call: Any, *args: Any) -> Any:
-    """Call a saver method without blocking the event loop; a cancellation does not interrupt the call."""
-    if not saver.blocking:
+class Blocking(Protocol):
+    """A saver, store or cache: `blocking` says whether its calls may wait for a disk or another machine."""
+
+    blocking: bool
+
+
+async def offload(owner: Blocking, call: Any, *args: Any) -> Any:
+    """Call a method of `owner` without blocking the event loop; a cancellation does not interrupt the call."""
+    if not owner.blocking:
         return call(*args)
     import asyncio
 

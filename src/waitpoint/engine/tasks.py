@@ -188,9 +188,8 @@ def run_blocking(calls: _Calls) -> Outcome:
         try:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
-            failure = (
-                None  # its traceback holds this frame: a ring, which would keep all of the run until it is collected
-            )
+            # Its traceback holds this frame: a ring, which would keep all of the run until it is collected.
+            failure = None
             return end.value  # type: ignore[no-any-return]
         except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
             return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)
@@ -209,9 +208,8 @@ async def run_async(calls: _Calls) -> Outcome:
         try:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
-            failure = (
-                None  # its traceback holds this frame: a ring, which would keep all of the run until it is collected
-            )
+            # Its traceback holds this frame: a ring, which would keep all of the run until it is collected.
+            failure = None
             return end.value  # type: ignore[no-any-return]
         except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
             return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)

@@ -17,6 +17,7 @@ __all__ = [
     "AlreadyAnsweredError",
     "AmbiguousInterruptError",
     "AsyncOnlyError",
+    "CacheWarning",
     "CallLimitError",
     "ChangedInPlaceWarning",
     "CheckpointerRequiredError",
@@ -436,6 +437,10 @@ class UnknownTagError(StoreError):
 
 class DebugWarning(UserWarning):
     """Base of what a graph compiled with `debug=True` warns of: it works, and is likely not meant."""
+
+
+class CacheWarning(UserWarning):
+    """A cache could not be read or written; the node ran as if there were none. Look at the cache it names."""
 
 
 class RunAgainWarning(DebugWarning):

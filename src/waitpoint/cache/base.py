@@ -86,4 +86,4 @@ def seconds(ttl: Any) -> float | None:
     """Return a time to live if it is one. Raises `ConfigError`."""
     if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0):
         raise ConfigError(f"`ttl` is {ttl!r}; give seconds greater than 0, or None to keep it until it is cleared")
-    return ttl  # type: ignore[no-any-return]
+    return ttl

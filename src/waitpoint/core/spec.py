@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from waitpoint.records import RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy
 
 ChannelKind = Literal["last", "fold", "append", "messages"]
 
@@ -91,6 +91,7 @@ class Node(NamedTuple):
     defer: bool = False
     timeout: float | None = None
     goto_instead: bool = False
+    cache_policy: CachePolicy | None = None
 
 
 class Join(NamedTuple):

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from waitpoint import runtime as runtimes
+from waitpoint.cache.base import BaseCache, Namespace
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
 from waitpoint.codec import Registry
 from waitpoint.config import checked_config, text_id
+from waitpoint.core.names import suggestion
 from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.breakpoints import checked
+from waitpoint.engine.caching import namespace
 from waitpoint.errors import ConfigError, UsageError
 
 
@@ -24,7 +27,7 @@ class Declared:
         *,
         checkpointer: BaseCheckpointSaver | bool | None = None,
         store: Any = None,
-        cache: Any = None,
+        cache: BaseCache[Any] | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
         debug: bool = False,
@@ -34,7 +37,7 @@ class Declared:
         self.name = spec.name
         self.checkpointer = _checked_saver(checkpointer)
         self.store = store
-        self.cache = cache
+        self.cache = _checked_cache(cache)
         self.debug = debug
         self.context_schema = context_schema
         self.step_timeout: float | None = None
@@ -49,6 +52,26 @@ class Declared:
         other = copy.copy(self)
         other.checkpointer = checkpointer
         return other
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget the cached results of these nodes, or of all. Raises where the graph has no cache or no such node."""
+        cache, namespaces = self._cached(nodes)
+        cache.clear(namespaces)
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Do what `clear_cache` does, from an event loop."""
+        cache, namespaces = self._cached(nodes)
+        await cache.aclear(namespaces)
+
+    def _cached(self, nodes: Sequence[str] | None) -> tuple[BaseCache[Any], list[Namespace]]:
+        if self.cache is None:
+            raise ConfigError(
+                f"Graph {self.name!r} has no cache, so there is nothing to clear; compile it with one (compile(cache=...))"
+            )
+        for name in nodes or ():
+            if name not in self._nodes:
+                raise ConfigError(f"Graph {self.name!r} has no node {name!r}{suggestion(name, self._nodes)}")
+        return self.cache, [namespace(self.spec, name) for name in nodes or self._nodes]
 
     def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
         """Return the saver and thread that a config speaks of. Raises where there is none."""
@@ -84,4 +107,12 @@ def _checked_saver(checkpointer: Any) -> BaseCheckpointSaver | bool | None:
     raise UsageError(
         f"`checkpointer` is a {type(checkpointer).__name__}; give a saver of waitpoint.checkpoint (InMemorySaver, "
         f"SqliteSaver, ...), True, False or None"
+    )
+
+
+def _checked_cache(cache: Any) -> BaseCache[Any] | None:
+    if cache is None or isinstance(cache, BaseCache):
+        return cache
+    raise UsageError(
+        f"`cache` is a {type(cache).__name__}; give a cache of waitpoint.cache (InMemoryCache, SqliteCache, ...) or None"
     )

@@ -15,11 +15,13 @@ from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
 from waitpoint.engine import lifecycle, outcomes, recall, saying
+from waitpoint.engine.caching import cached
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
 from waitpoint.engine.heads import Head, cache, store_values, to_row
 from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
+from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.segment import event
 from waitpoint.engine.tasks import Body, Outcome, Task, attempt, read
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
@@ -95,8 +97,7 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
             if "tasks" in run.modes and task.name != START:
                 yield Emit(run.shown_ns, "tasks", _started(run, task))
             yield from saying.sent(run, task)
-            calls = attempt(run.spec, task, run.values, scope)
-            yield Start(task, scope, watched(calls, run.spec, task.node, scope) if run.debug else calls)
+            yield Start(task, scope, _calls(run, task, scope))
             pending += 1
         ends = None if run.step_timeout is None else time.monotonic() + run.step_timeout
         while pending:
@@ -126,6 +127,13 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
     )
 
 
+def _calls(run: Run, task: Task, scope: TaskScope) -> Generator[Any, Any, Outcome]:
+    calls = attempt(run.spec, task, run.values, scope)
+    if task.node.cache_policy is not None and run.around.cache is not None:
+        calls = cached(calls, run.spec, task, scope)
+    return watched(calls, run.spec, task.node, scope) if run.debug else calls
+
+
 def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     """Take in how a task ended, store it if siblings are still to end, and show it."""
     _note(run, task, outcome)
@@ -145,8 +153,9 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
                 raise
         yield from saying.returned(run, task)
         if "updates" in run.modes and task.name != START:
-            yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result)})
-    if "tasks" in run.modes and task.name != START:
+            from_cache = {"__metadata__": {"cached": True}} if outcome.body.is_cached else {}
+            yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result), **from_cache})
+    if "tasks" in run.modes and task.name != START and not outcome.body.is_cached:
         yield Emit(run.shown_ns, "tasks", _ended(run, task))
 
 

@@ -80,6 +80,7 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.shown_ns = (*run.shown_ns, *own.split("|"))
     around = run.around
     call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
+    call.around.cache = call.around.cache or around.cache
     call.around.within, call.around.callers = journal, (*around.callers, run.spec)
     call.live = around.live
     call.around.live, call.around.live_modes = around.live, around.live_modes

@@ -283,6 +283,7 @@ class Runner(Declared):
             raise ConfigError(f"`recursion_limit` is {limit!r}; give a whole number of at least 1")
         wait = options.pop("wait", True)
         around = Surroundings(full, self._context(context, scope), self.store, options.pop("control", None))
+        around.cache = self.cache
         call = Invocation(self.spec, self.registry, input, around)
         call.recursion_limit, call.step_timeout = limit, self.step_timeout
         call.modes = frozenset(shape.modes) if shape is not None else frozenset()

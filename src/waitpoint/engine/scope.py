@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from waitpoint import clock
+from waitpoint.cache.base import BaseCache
 from waitpoint.checkpoint.base import JournalRow, QuestionRow
 from waitpoint.errors import NodeError
 from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
@@ -35,6 +36,7 @@ class Surroundings:
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
     say: Callable[[Any], None] | None = None  # takes what is said in mode `messages`, if somebody listens
     listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models
+    cache: BaseCache[Any] | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)

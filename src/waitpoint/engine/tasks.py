@@ -43,6 +43,7 @@ class Body:
 
     result: Result | None = None
     error: BaseException | None = None  # retries exhausted: the error handler's turn
+    is_cached: bool = False  # the result was found in the graph's cache
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -263,13 +264,13 @@ def _body(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSco
     if body.error is not None and body.result is None:
         assert node.error_handler is not None
         whole = node.reader if node.reader.make or node.reader.whole else Reader(tuple(spec.channels))
-        given = _input(task, whole, values, scope)
+        given = input_of(task, whole, values, scope)
         scope.pushed = []
         raw = yield _Do(node.error_handler, given, scope, NodeError(node.name, body.error))
         body.result = replace(_with_pushed(spec, scope, collect(spec, node.name, raw)), is_own=False)
 
 
-def _input(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
+def input_of(task: Task, reader: Reader, values: Mapping[str, Any], scope: TaskScope) -> Any:
     """Make a task's input; one that holds what this process cannot read stops the task before it starts."""
     if task.due.send is not None:
         return fresh(task.due.send.arg)
@@ -291,7 +292,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
     while True:
         tries += 1
         try:
-            given = _input(task, node.reader, values, scope)
+            given = input_of(task, node.reader, values, scope)
             sent_with = task.due.send.timeout if task.due.send is not None else None
             raw = yield _Do(node.call, given, scope, timeout=node.timeout if sent_with is None else sent_with)
             return _with_pushed(spec, scope, collect(spec, node.name, raw))

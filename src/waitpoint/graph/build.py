@@ -58,6 +58,7 @@ def _node(declared: Declaration, name: str, node: StateNodeSpec) -> Node:
         metadata=node.metadata,
         defer=node.defer,
         timeout=defaults.timeout if node.timeout is None else node.timeout,
+        cache_policy=node.cache_policy or defaults.cache_policy,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from waitpoint.core.spec import Call, Channel
 from waitpoint.errors import GraphValidationError
 from waitpoint.graph.schema import Schema, is_same_channel, named, read_schema
-from waitpoint.records import RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +20,7 @@ class StateNodeSpec:
     input_schema: Any
     metadata: Mapping[str, Any]
     retry_policy: tuple[RetryPolicy, ...] | None
-    cache_policy: Any
+    cache_policy: CachePolicy | None
     error_handler: Call | None
     ends: tuple[str, ...] | Mapping[str, str] | None
     defer: bool
@@ -41,7 +41,7 @@ class NodeDefaults:
     """What nodes without their own get at `compile()`."""
 
     retry_policy: tuple[RetryPolicy, ...] | None = None
-    cache_policy: Any = None
+    cache_policy: CachePolicy | None = None
     error_handler: Call | None = None
     timeout: float | None = None
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Protocol, Self
 
 from typing_extensions import TypeVar
 
+from waitpoint.cache.base import BaseCache
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.core import names
 from waitpoint.core.spec import GraphSpec
@@ -20,7 +21,7 @@ from waitpoint.graph.calls import make_call, name_of
 from waitpoint.graph.declaration import BranchSpec, Declaration, StateNodeSpec
 from waitpoint.graph.hints import command_destinations, input_hint, literal_returns
 from waitpoint.graph.validate import DEFAULT_ERROR_HANDLER, validate
-from waitpoint.records import END, START, RetryPolicy
+from waitpoint.records import END, START, CachePolicy, RetryPolicy
 
 __all__ = ["Checkpointer", "CompiledStateGraph", "StateGraph"]
 
@@ -129,7 +130,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         metadata: dict[str, Any] | None = None,
         input_schema: type[Any] | None = None,
         retry_policy: Retry | None = None,
-        cache_policy: Any = None,
+        cache_policy: CachePolicy | None = None,
         error_handler: StateNode | None = None,
         destinations: dict[str, str] | tuple[str, ...] | None = None,
         timeout: float | timedelta | None = None,
@@ -139,7 +140,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         The node sees the keys of `input_schema`; without it, of the class that annotates its first parameter; else of
         the state. With `defer` it runs when nothing else is due. `destinations` lists where its `Command`s may lead
         (also taken from `-> Command[Literal["a", "b"]]`). `timeout` is in seconds, for async nodes. `error_handler` is
-        called with the node's input and `error: NodeError` after the last retry failed. `cache_policy` has no effect yet.
+        called with the node's input and `error: NodeError` after the last retry failed. With a
+        `cache_policy`, and a `cache` of the graph, it is not run for an input that it has had before.
         """
         if isinstance(node, str) or names.node_name(node) is not node:
             name = names.node_name(node)
@@ -156,7 +158,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             input_schema=declared_input or self.declared.state_schema,
             metadata=dict(metadata or {}),
             retry_policy=_retries(retry_policy),
-            cache_policy=cache_policy,
+            cache_policy=_cache_policy(cache_policy),
             error_handler=None if error_handler is None else make_call(error_handler, f"__error_handler__{name}"),
             ends=_ends(destinations) if destinations is not None else command_destinations(action),
             defer=defer,
@@ -184,14 +186,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         *,
         retry_policy: Retry | None = None,
-        cache_policy: Any = None,
+        cache_policy: CachePolicy | None = None,
         error_handler: StateNode | None = None,
         timeout: float | timedelta | None = None,
     ) -> Self:
         """Set what nodes without their own get at `compile()`; what is left out here stays as it was set before."""
         given: dict[str, Any] = {
             "retry_policy": _retries(retry_policy),
-            "cache_policy": cache_policy,
+            "cache_policy": _cache_policy(cache_policy),
             "error_handler": None if error_handler is None else make_call(error_handler, DEFAULT_ERROR_HANDLER),
             "timeout": _seconds(timeout),
         }
@@ -285,7 +287,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         checkpointer: Checkpointer = None,
         *,
-        cache: Any = None,
+        cache: BaseCache[Any] | None = None,
         store: Any = None,
         interrupt_before: Literal["*"] | Sequence[str] | None = None,
         interrupt_after: Literal["*"] | Sequence[str] | None = None,
@@ -298,8 +300,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         `checkpointer` is a saver; None: none, or as a subgraph the parent's; True is for a state of one's own as a
         subgraph, which is not available yet; False: none in any case. `interrupt_before` and `interrupt_after` are
         static breakpoints. `name` owns the graph's threads: another name, other threads. `debug` warns of bodies that
-        run again over effects on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`). `cache` has
-        no effect yet. `transformers` are part of each of its event streams.
+        run again over effects on record, and of inputs changed in place (`waitpoint.errors.DebugWarning`). `cache`
+        keeps what nodes with a cache policy returned, over threads too. `transformers` are part of each of its event streams.
 
         Raises:
             GraphValidationError: the graph cannot work; the text names the node and says the cure.
@@ -397,6 +399,14 @@ def _retries(given: Retry | None) -> tuple[RetryPolicy, ...] | None:
                 f"RetryPolicy(max_attempts=3)"
             )
     return policies
+
+
+def _cache_policy(given: Any) -> CachePolicy | None:
+    if given is not None and not isinstance(given, CachePolicy):
+        raise GraphValidationError(
+            f"cache_policy is a {type(given).__name__}; write CachePolicy(ttl=60) with the class in waitpoint.types"
+        )
+    return given
 
 
 def _seconds(given: float | timedelta | None) -> float | None:

@@ -169,7 +169,9 @@ def policy_of(tool: BaseTool, call: ToolCall, gated: Gated | None) -> tuple[Poli
 
 
 def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
-    call = request.tool_call
+    # What was judged is what runs, whoever holds the same lists and dicts: the tool itself may change them, and be retried.
+    call: ToolCall = {**request.tool_call, "args": _copied(request.tool_call["args"])}
+    request = replace(request, tool_call=call)
     policy, gated = policy_of(tool, call, None)
     journal: Journal | None = runtime.attempt.get()
     if policy.kind == "free" and (journal is None or journal.recorder is None):
@@ -201,6 +203,13 @@ def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
     return Admission(edited, effect, action, gated.edit_notice)
 
 
+def _copied(value: Any) -> Any:
+    """Return arguments in lists and dicts of their own."""
+    if type(value) is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return [_copied(part) for part in value] if type(value) is list else value
+
+
 def _refused(request: ToolCallRequest, gated: Gated) -> Steps:
     tool, journal = request.tool, runtime.attempt.get()
     if tool is None or journal is None or policy_of(tool, request.tool_call, gated)[0].kind != "ask":
@@ -228,16 +237,20 @@ def _effect(
         ordinal=0,
         args=dict(call["args"]),
         in_doubt=policy.in_doubt,
-        idempotency_key=idempotency_key(journal, call, digest),
+        idempotency_key=idempotency_key(journal, call, digest, trail.done),
         kind="tool",
         permits=used,
     )
 
 
-def idempotency_key(journal: Journal, call: ToolCall, digest: str) -> str:
-    """Return the key of a call: its own identity and content, in this branch of the thread."""
+def idempotency_key(journal: Journal, call: ToolCall, digest: str, done: int) -> str:
+    """Return the key of a call: its own identity and content, in this branch of the thread.
+
+    A call that somebody wants again after it was done has another one: the receiver must not take it for a repeat.
+    """
     task = journal.task
-    return ids.hashed("tool", task.key.thread_id, task.task_id, call["id"] or "", digest)
+    again = (done,) if done else ()
+    return ids.hashed("tool", task.key.thread_id, task.task_id, call["id"] or "", digest, *again)
 
 
 def permit_name(message_id: str, call_id: str, digest: str) -> str:
@@ -329,6 +342,11 @@ def _reviewed(request: ToolCallRequest, gated: Gated) -> Steps:
 def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gated, trail: Trail) -> Steps:
     """Get the decision about a call: what its policy says, or what a person does."""
     journal, call = trail.journal, request.tool_call
+    if tool.name != call["name"]:
+        raise UsageError(
+            f"A request names tool {call['name']!r} and carries tool {tool.name!r}, whose calls need a decision, and a person "
+            f"could not see which is meant; override `tool_call` together with `tool`"
+        )
     key = f"tool:{trail.call_id}#{trail.done}"
     frozen = _frozen(journal, key, call)
     why = ""

@@ -270,7 +270,7 @@ def _started(journal: Journal, effect: Effect, earlier: JournalRow | None) -> Jo
         )  # fmt: skip
         journal.entries[seq] = row
         journal.matched.add(seq)
-    if effect.in_doubt != "rerun":
+    if effect.in_doubt != "rerun" or effect.permits:
         assert journal.recorder is not None
         try:
             journal.recorder.record(row, *effect.permits)

@@ -61,7 +61,7 @@ def verdict(policy: Policy, request: Any) -> Generator[Callable[[], Any], Any, V
 
 
 def described(
-    given: str | Callable[..., Any] | None, prefix: str, call: ToolCall, request: Any
+    given: str | Callable[..., Any] | None, prefix: str, call: ToolCall, state: Any, runtime: Any
 ) -> Generator[Callable[[], Any], Any, str]:
     """Return what the question says: the text or function of the config, or prefix, tool and arguments."""
     if given is None:
@@ -69,7 +69,7 @@ def described(
         return f"{prefix}\n\nTool: {call['name']}\nArgs: {shown}"
     if isinstance(given, str):
         return given
-    found = yield lambda: given(call, request.state, request.runtime)
+    found = yield lambda: given(call, state, runtime)
     if isinstance(found, Raised):
         raise found.error
     return str(found)
@@ -101,12 +101,11 @@ def with_notice(message: ToolMessage, executed: Mapping[str, Any], notice: str |
             return message
         content = f"{told}\n\nTool response:\n{content}" if content else told
     else:
-        block: Any = f"{told}\n\nTool response:" if content else told
-        if not content or isinstance(content[0], dict):
-            block = {"type": "text", "text": block}
-        if content and content[0] == block:
+        first = content[0] if content else {}
+        if str(first.get("text", "") if isinstance(first, dict) else first).startswith(told):
             return message
-        content = [block, *content]
+        text = f"{told}\n\nTool response:" if content else told
+        content = [{"type": "text", "text": text} if isinstance(first, dict) else text, *content]
     return message.model_copy(update={"content": content})
 
 

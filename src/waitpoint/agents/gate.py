@@ -362,7 +362,8 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             trail.grant(call_digest(tool, call))
             return request
         why = verdict.why
-        text = yield from decisions.described(policy.description, gated.prefix, call, request)
+        here = runtime.scope("the description of a call").runtime
+        text = yield from decisions.described(policy.description, gated.prefix, call, request.state, here)
         frozen = {
             "type": TOOL_APPROVAL,
             "tool_call_id": call["id"] or "",

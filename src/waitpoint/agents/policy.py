@@ -26,7 +26,8 @@ class InterruptOnConfig(TypedDict, total=False):
     `allowed_decisions` lists what a person may do. `description` is what the question says, a text or a function of (tool call,
     state, runtime). `when` decides for each call whether it is asked about: only an explicit False lets it pass; its verdict is
     recorded. `idempotent` says that running a call twice does no harm, `probe(idempotency_key, args)` finds out whether one
-    happened; without either, a call that a crash left in doubt is asked about.
+    happened; without either, a call that a crash left in doubt is asked about. `args_schema` is accepted because LangChain's
+    configs may have it, and does nothing, as there: what an edit must be follows from the tool.
     """
 
     allowed_decisions: Sequence[DecisionType]
@@ -34,6 +35,7 @@ class InterruptOnConfig(TypedDict, total=False):
     when: Callable[..., Any]
     idempotent: bool
     probe: Probe
+    args_schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,15 @@ from waitpoint.agents.tool_schemas import args_schema, argument_error, call_dige
 from waitpoint.errors import ConfigError, PayloadError
 from waitpoint.interrupts import interrupt
 from waitpoint.interrupts.journal import Journal, Question
-from waitpoint.protocol import HITL_REQUEST, TOOL_APPROVAL, BatchCall, batch_schema, read_batch
+from waitpoint.protocol import (
+    HITL_REQUEST,
+    TOOL_APPROVAL,
+    BatchCall,
+    batch_schema,
+    decision_schema,
+    read_batch,
+    read_decision,
+)
 from waitpoint.runtime import Runtime
 
 InterruptMode = Literal["batched", "per_call"]
@@ -132,7 +140,9 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Put a person's edit in the place of a call, and in per-call mode ask about it."""
         decided: ToolCallRequest | ToolMessage = self._edited(request)
-        if decided is request:
+        if decided is request and runtimes.attempt.get() is None:
+            decided = gate.blocking(self._by_hand(request))
+        elif decided is request:
             look = gate.review if self.interrupt_mode == "per_call" else gate.refusal
             decided = look(request, self.gated)
         if isinstance(decided, ToolMessage):
@@ -144,7 +154,9 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Any:
         """Do the same from an event loop."""
         decided: ToolCallRequest | ToolMessage = self._edited(request)
-        if decided is request:
+        if decided is request and runtimes.attempt.get() is None:
+            decided = await gate.awaiting(self._by_hand(request))
+        elif decided is request:
             look = gate.areview if self.interrupt_mode == "per_call" else gate.arefusal
             decided = await look(request, self.gated)
         if isinstance(decided, ToolMessage):
@@ -159,8 +171,38 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         if action is None:
             return request
         changed: ToolCall = {**call, "name": action["name"], "args": action["args"]}
-        tools = {tool.name: tool for tool in request.runtime.tools}
-        return request.override(tool_call=changed, tool=tools.get(action["name"], request.tool))
+        known = [*([request.tool] if request.tool else []), *getattr(request.runtime, "tools", ())]
+        tool = next((tool for tool in known if tool.name == action["name"]), None)
+        if tool is None and (known or action["name"] != call["name"]):
+            raise ConfigError(
+                f"The edit of call {call['id']!r} names {action['name']!r}, which is not an available tool; give the agent "
+                f"that tool again, or put another action into `hitl_edited_tool_calls` by update_state()"
+            )
+        return request.override(tool_call=changed, tool=tool)
+
+    def _by_hand(self, request: ToolCallRequest) -> Steps:
+        """Ask about a call outside of any run, where the hook itself is called and `interrupt` is the caller's."""
+        call = request.tool_call
+        policy = self.policies.of(call["name"])
+        if self.interrupt_mode != "per_call" or policy is None or policy.kind == "free":
+            return request
+        if policy.kind == "deny":
+            return error_message(decisions.DENIED.format(tool=call["name"]), call)
+        if not (yield from decisions.verdict(policy, request)).asks:
+            return request
+        text = yield from decisions.described(
+            policy.description, self.description_prefix, call, request.state, request.runtime
+        )
+        about = {"tool_call_id": call["id"] or "", "name": call["name"], "args": call["args"], "description": text}
+        schema = decision_schema(policy.allowed, call["name"], args_schema(request.tool))
+        given = interrupt({"type": TOOL_APPROVAL, **about}, response_schema=schema)
+        decision = read_decision(given, schema, call["name"], policy.allowed)
+        if decision["type"] in ("reject", "respond"):
+            return decisions.answer(call, decision)
+        if decision["type"] == "approve":
+            return request
+        edited: ToolCall = {**call, "args": decision["edited_action"]["args"]}
+        return request.override(tool_call=edited)
 
     def _told(self, request: ToolCallRequest, decided: ToolCallRequest, result: Any) -> Any:
         if decided is request:
@@ -175,7 +217,7 @@ class _Turn:
     """The calls of one turn of the model, decided together."""
 
     def __init__(
-        self, middleware: HumanInTheLoopMiddleware, state: Any, runtime: Runtime[Any], message: AIMessage,
+        self, middleware: HumanInTheLoopMiddleware, state: Any, runtime: Runtime[Any] | None, message: AIMessage,
         tools: Mapping[str, BaseTool],
     ) -> None:  # fmt: skip
         self.middleware = middleware
@@ -228,7 +270,7 @@ class _Turn:
     def _request(self, call: ToolCall) -> ToolCallRequest:
         config = {} if self.journal is None else runtimes.scope("interrupt_on").config
         runtime = tool_runtime(call, self.state, config, self.tools.values())
-        if self.journal is None:  # called by hand: what was passed is all there is
+        if self.journal is None and self.runtime is not None:  # called by hand: what was passed is all there is
             runtime.context, runtime.store = self.runtime.context, self.runtime.store
         return ToolCallRequest(call, None, self.state, runtime)
 
@@ -252,7 +294,8 @@ class _Turn:
         verdict = yield from decisions.verdict(policy, request)
         if not verdict.asks:
             return None
-        text = yield from decisions.described(policy.description, self.middleware.description_prefix, call, request)
+        prefix = self.middleware.description_prefix
+        text = yield from decisions.described(policy.description, prefix, call, self.state, self.runtime)
         return _Asked(call, policy, {"name": call["name"], "args": shown, "description": text}, verdict.why)
 
     # --- the question -------------------------------------------------------------------------------------------------

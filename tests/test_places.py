@@ -65,6 +65,13 @@ def test_a_list_with_an_id_twice_or_none_is_merged_as_ever() -> None:
     assert all(m.id for m in added(without, numbered(LONG, 1)))
 
 
+def test_a_list_that_was_changed_after_all_is_looked_through() -> None:
+    grown = added(numbered(0, LONG), numbered(LONG, 1))
+    grown.append(AIMessage(content="slipped in", id="x"))
+    merged = added(grown, [AIMessage(content="instead", id="x")])
+    assert [m.content for m in merged[LONG + 1 :]] == ["instead"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_any_way_to_grow_comes_to_what_add_messages_makes(seed: int) -> None:
     choices = random.Random(seed)

@@ -42,16 +42,15 @@ class Places:
         return Places([*before, *ids], {one: at for at, one in enumerate([*before, *ids])})
 
 
-_known: OrderedDict[int, tuple[list[Any], Places]] = (
-    OrderedDict()
-)  # by id(list); the list is kept, so it stays that one
+# By id(list). The list is kept, so it stays that one; its length too, so that a change is noticed.
+_known: OrderedDict[int, tuple[list[Any], int, Places]] = OrderedDict()
 _lock = threading.Lock()
 
 
 def of(values: list[Any]) -> Places | None:
     """Return the record of this very list, if there is one."""
     found = _known.get(id(values))
-    return None if found is None else found[1]
+    return None if found is None or found[1] != len(values) else found[2]
 
 
 def begin(values: list[Any], ids: list[Any]) -> Places | None:
@@ -70,27 +69,28 @@ def begin(values: list[Any], ids: list[Any]) -> Places | None:
 def grow(old: list[Any], new: list[Any], ids: Sequence[str]) -> None:
     """Note that `new` is `old` with elements of these ids after it; none of them may be in `old`."""
     with _lock:
-        found = _known.get(id(old))
+        found = of(old)
         if found is not None:
-            _keep(new, found[1].grown(len(old), ids))
+            _keep(new, found.grown(len(old), ids))
 
 
 def repeat(old: list[Any], new: list[Any]) -> None:
     """Note that `new` holds what `old` does, decoded once more, and takes its place."""
     with _lock:
-        found = _known.pop(id(old), None)
+        found = of(old)
         if found is not None:
-            _keep(new, found[1])
+            del _known[id(old)]
+            _keep(new, found)
 
 
 def grew(old: list[Any], new: list[Any]) -> bool:
     """Whether `new` is known to be `old` with more after it."""
-    before, after = _known.get(id(old)), _known.get(id(new))
-    return before is not None and after is not None and before[1] is after[1] and len(new) >= len(old)
+    before = of(old)
+    return before is not None and before is of(new) and len(new) >= len(old)
 
 
 def _keep(values: list[Any], places: Places) -> None:
-    _known[id(values)] = (values, places)
+    _known[id(values)] = (values, len(values), places)
     while len(_known) > KEPT_LISTS:
         _known.popitem(last=False)
 

@@ -20,7 +20,7 @@ from waitpoint.agents.models import init_chat_model
 from waitpoint.agents.nodes import TwoForms
 from waitpoint.agents.routes import Routes, hook_node
 from waitpoint.agents.state import AgentSchemas, AgentState, merged_schemas
-from waitpoint.agents.structured_output import AutoStrategy, ToolStrategy, as_strategy
+from waitpoint.agents.structured_output import as_strategy, structured_names
 from waitpoint.agents.tool_calls import AgentTools
 from waitpoint.errors import ConfigError
 from waitpoint.graph.state import CompiledStateGraph, StateGraph
@@ -58,7 +58,7 @@ def create_agent(
     chat = init_chat_model(model)
     label = name or "agent"
     _check_middleware(middleware, label)
-    own, provided = _sorted_tools([*(tools or ()), *(t for m in middleware for t in m.tools)])
+    own, provided = _sorted_tools([*(t for m in middleware for t in m.tools), *(tools or ())])
     approvals = [m for m in middleware if isinstance(m, HumanInTheLoopMiddleware)]
     for approval in approvals:
         approval.policies.check_names(tool.name for tool in own)
@@ -94,7 +94,7 @@ def _built(
         schemas["state"], context_schema, input_schema=schemas["input"], output_schema=schemas["output"]
     )
     has_tools = bool(own) or _wraps_tools(middleware)
-    routes = Routes.of(middleware, has_tools=has_tools, structured=_structured_names(calls.response_format))
+    routes = Routes.of(middleware, has_tools=has_tools, structured=structured_names(calls.response_format))
     metadata = {"lc_agent_name": calls.name} if calls.name else {}
     graph.add_node("model", TwoForms("model", calls.run, calls.arun), metadata=metadata)
     if routes.model_then is not None:
@@ -140,12 +140,6 @@ def _as_tool(given: Any) -> BaseTool:
         raise ConfigError(f"`tools` has a {type(given).__name__}; give a tool, a function, a pydantic class or a dict")
     made: BaseTool = make_tool(given)
     return made
-
-
-def _structured_names(strategy: Any) -> frozenset[str]:
-    if isinstance(strategy, AutoStrategy):
-        strategy = ToolStrategy(strategy.schema)
-    return frozenset(spec.name for spec in strategy.schema_specs) if isinstance(strategy, ToolStrategy) else frozenset()
 
 
 def _wraps_tools(middleware: Sequence[AgentMiddleware[Any, Any, Any]]) -> bool:

@@ -27,9 +27,15 @@ from waitpoint.agents.middleware.types import (
     ModelResponse,
     overrides,
 )
-from waitpoint.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
+from waitpoint.agents.structured_output import (
+    AutoStrategy,
+    ProviderStrategy,
+    ToolStrategy,
+    as_strategy,
+    structured_names,
+)
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
-from waitpoint.errors import AsyncOnlyError, UsageError
+from waitpoint.errors import AsyncOnlyError, ConfigError, UsageError
 from waitpoint.interrupts import effects
 from waitpoint.interrupts.effects import Effect
 from waitpoint.interrupts.journal import Journal
@@ -57,6 +63,7 @@ class ModelCall:
         self.system_message = system_message
         self.response_format = response_format
         self.wrappers = [m for m in middleware if overrides(m, "wrap_model_call") or overrides(m, "awrap_model_call")]
+        self.runs_others = any(overrides(m, h) for m in middleware for h in ("wrap_tool_call", "awrap_tool_call"))
         self.name = name
 
     # --- the node -----------------------------------------------------------------------------------------------------
@@ -100,14 +107,17 @@ class ModelCall:
                 )
 
             return refused
-        return lambda request: _response(middleware.wrap_model_call(request, handler), commands)
+        inner = _started_anew(handler, commands)
+        return lambda request: _response(middleware.wrap_model_call(request, inner), commands)
 
     def _aaround(self, middleware: Any, handler: Any, commands: Commands) -> Callable[[Any], Any]:
+        inner = _started_anew_later(handler, commands)
+
         async def around(request: Any) -> ModelResponse[Any]:
             if overrides(middleware, "awrap_model_call"):
-                found = await middleware.awrap_model_call(request, handler)
+                found = await middleware.awrap_model_call(request, inner)
             else:
-                found = await in_own_thread(middleware.wrap_model_call, request, sync_as_async(handler))
+                found = await in_own_thread(middleware.wrap_model_call, request, sync_as_async(inner))
             return _response(found, commands)
 
         return around
@@ -146,22 +156,44 @@ class ModelCall:
 
     def _bound(self, request: ModelRequest[Any]) -> tuple[Any, Any, list[BaseMessage]]:
         """Return the model with its tools, the strategy of a structured result, and what the model is shown."""
-        strategy = request.response_format
+        strategy = as_strategy(request.response_format)
         if isinstance(strategy, AutoStrategy):
-            strategy = strategy.chosen(request.model)
+            strategy = strategy.chosen(request.model, with_tools=bool(request.tools))
         tools, settings, choice = list(request.tools), dict(request.model_settings), request.tool_choice
+        self._check_known(tools, strategy)
         if isinstance(strategy, ToolStrategy):
             tools += [spec.tool() for spec in strategy.schema_specs]
             choice = choice or "any"
         elif isinstance(strategy, ProviderStrategy):
-            settings |= strategy.model_settings()
-        if tools:
+            settings = strategy.model_settings() | settings
+        if tools or isinstance(strategy, ProviderStrategy):  # providers translate a result's schema in `bind_tools`
             chosen = {} if choice is None else {"tool_choice": choice}
             bound: Any = request.model.bind_tools(tools, **chosen, **settings)
         else:
             bound = request.model.bind(**settings) if settings else request.model
         system = [] if request.system_message is None else [request.system_message]
         return bound, strategy, [*system, *request.messages]
+
+    def _check_known(self, tools: Sequence[Any], strategy: Any) -> None:
+        """Refuse tools and results that the agent could not run or recognise when the model calls them.
+
+        Raises `ConfigError`.
+        """
+        known = {tool.name for tool in self.tools if isinstance(tool, BaseTool)}
+        unknown = sorted({t.name for t in tools if isinstance(t, BaseTool)} - known)
+        if unknown and not self.runs_others:
+            raise ConfigError(
+                f"Middleware gave the model unknown tool names {unknown}, and the agent has no such tools; pass them to "
+                f"create_agent as `tools`, or give a middleware `wrap_tool_call` that runs them"
+            )
+        if not isinstance(strategy, ToolStrategy):
+            return
+        undeclared = sorted({spec.name for spec in strategy.schema_specs} - structured_names(self.response_format))
+        if undeclared:
+            raise ConfigError(
+                f"Middleware asked for results {undeclared}, which wasn't declared in the agent's `response_format`, so they "
+                f"would not be recognised; give create_agent a union that has them"
+            )
 
     def _read(self, message: Any, strategy: Any) -> ModelResponse[Any]:
         """Return the response, its message ready to be stored: each call has an id of its own, and the agent's name."""
@@ -184,7 +216,35 @@ class ModelCall:
             update["hitl_remarks"] = Overwrite([])
         if response.structured_response is not None:
             update["structured_response"] = response.structured_response
+        elif self.response_format is not None:
+            update["structured_response"] = None  # that of an earlier turn is not this one's
         return [Command(update=update), *(Command(update=c.update) for c in commands if c.update is not None)]
+
+
+def _started_anew(handler: Any, commands: Commands) -> Callable[[Any], Any]:
+    """Return a handler which drops what an earlier call of it, or one that failed, would have written beside its answer."""
+
+    def called(request: Any) -> Any:
+        commands.clear()
+        try:
+            return handler(request)
+        except BaseException:
+            commands.clear()
+            raise
+
+    return called
+
+
+def _started_anew_later(handler: Any, commands: Commands) -> Callable[[Any], Any]:
+    async def called(request: Any) -> Any:
+        commands.clear()
+        try:
+            return await handler(request)
+        except BaseException:
+            commands.clear()
+            raise
+
+    return called
 
 
 def remarks(state: Any) -> list[HumanMessage]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -65,9 +65,8 @@ class Routes:
         routes.exit = _chained(chains["after_agent"], END)
         routes.model_then = _chained(chains["after_model"], None)
         for hook in routes.hooks:
-            places = (routes.from_model_turn if hook.then is None else (hook.then,)) + tuple(
-                map(routes.place, hook.jumps)
-            )
+            jumps = tuple(routes.place(jump, hook.kind) for jump in hook.jumps)
+            places = (routes.from_model_turn if hook.then is None else (hook.then,)) + jumps
             hook.destinations = tuple(dict.fromkeys(places))
         return routes
 
@@ -86,9 +85,10 @@ class Routes:
         """Where the tools lead."""
         return (self.loop, self.exit)
 
-    def place(self, jump: JumpTo) -> str:
+    def place(self, jump: JumpTo, kind: str) -> str:
         """Return the node that a jump leads to; a jump to the tools runs what is not answered yet."""
-        return {"end": self.exit, "model": self.loop, "tools": "tools"}[jump]
+        end = END if kind == "after_agent" else self.exit  # those hooks are on the way to the end themselves
+        return {"end": end, "model": self.loop, "tools": "tools" if self.has_tools else self.loop}[jump]
 
     # --- after the model ----------------------------------------------------------------------------------------------
 
@@ -119,17 +119,23 @@ class Routes:
             raise InvalidUpdateError(
                 f"Hook {hook.node!r} returned a {type(result).__name__}; return an update as a dict, a Command, or None"
             )
-        if not isinstance(result, Mapping) or "jump_to" not in result:
+        written = result.update if isinstance(result, Command) else result
+        if not isinstance(written, Mapping) or "jump_to" not in written:
             return result
-        update = {key: value for key, value in result.items() if key != "jump_to"}
-        jump = result["jump_to"]
+        update = {key: value for key, value in written.items() if key != "jump_to"} or None
+        jump = written["jump_to"]
         if jump not in hook.jumps:  # not declared by hook_config, so it has no effect
-            return update or None
-        return Command(update=update or None, goto=self._jump(jump, merged(state, update)))
+            return replace(result, update=update) if isinstance(result, Command) else update
+        goto = self._jump(jump, hook.kind, merged(state, update or {}))
+        return (
+            replace(result, update=update, goto=goto)
+            if isinstance(result, Command)
+            else Command(update=update, goto=goto)
+        )
 
-    def _jump(self, jump: JumpTo, messages: Sequence[Any]) -> Any:
+    def _jump(self, jump: JumpTo, kind: str, messages: Sequence[Any]) -> Any:
         if jump != "tools":
-            return self.place(jump)
+            return self.place(jump, kind)
         message, _ = history.last_call(messages)
         calls = history.pending_calls(messages) if self.has_tools else []
         return [send(message, call) for call in calls] or self.loop

@@ -97,18 +97,19 @@ class ToolStrategy(Generic[SchemaT]):
         if not calls:
             return None
         if len(calls) > 1:
-            several = MultipleStructuredOutputsError([call["name"] for call in calls], message)
-            return (), [self._told(several, call) for call in calls]
+            text = self._text(MultipleStructuredOutputsError([call["name"] for call in calls], message))
+            return (), [error_message(text, call) for call in calls]
         (call,) = calls
         try:
             value = specs[call["name"]].parse(call["args"])
         except Exception as error:  # noqa: BLE001 - validators are the user's; the model may try again
-            misfit = StructuredOutputValidationError(call["name"], error, message)
-            return (), [self._told(misfit, call)]
+            text = self._text(StructuredOutputValidationError(call["name"], error, message))
+            return (), [error_message(text, call)]
         text = self.tool_message_content or f"Returning structured response: {value}"
         return (value,), [ToolMessage(content=text, name=call["name"], tool_call_id=call["id"] or "")]
 
-    def _told(self, error: StructuredOutputError, call: Any) -> ToolMessage:
+    def _text(self, error: StructuredOutputError) -> str:
+        """Return what the model is told of an error, or raise it."""
         handle = self.handle_errors
         if isinstance(handle, bool):
             fits = handle
@@ -119,10 +120,10 @@ class ToolStrategy(Generic[SchemaT]):
         if not fits:
             raise error
         if isinstance(handle, str):
-            return error_message(handle, call)
+            return handle
         if callable(handle) and not isinstance(handle, type):
-            return error_message(handle(error), call)
-        return error_message(f"Error: {error}\n Please fix your mistakes.", call)
+            return handle(error)
+        return f"Error: {error}\n Please fix your mistakes."
 
 
 class ProviderStrategy(Generic[SchemaT]):
@@ -154,12 +155,19 @@ class AutoStrategy(Generic[SchemaT]):
     def __init__(self, schema: Any) -> None:
         self.schema = schema
 
-    def chosen(self, model: Any) -> ToolStrategy[Any] | ProviderStrategy[Any]:
-        """Return the strategy for a model."""
+    def chosen(self, model: Any, *, with_tools: bool = False) -> ToolStrategy[Any] | ProviderStrategy[Any]:
+        """Return the strategy for a model, which may have tools besides."""
         profile = getattr(model, "profile", None) or {}
-        if profile.get("structured_output") and len(_alternatives(self.schema)) == 1:
+        is_able = profile.get("structured_output") and not (with_tools and _is_one_or_the_other(model))
+        if is_able and len(_alternatives(self.schema)) == 1:
             return ProviderStrategy(self.schema)
         return ToolStrategy(self.schema)
+
+
+def _is_one_or_the_other(model: Any) -> bool:
+    """Whether a model has tools or structured output, not both: Gemini before its third series."""
+    name = str(getattr(model, "model_name", None) or getattr(model, "model", None) or "").lower()
+    return "gemini" in name and "gemini-3" not in name
 
 
 ResponseFormat = ToolStrategy[Any] | ProviderStrategy[Any] | AutoStrategy[Any]
@@ -174,9 +182,16 @@ def as_strategy(response_format: Any) -> ResponseFormat | None:
     return AutoStrategy(response_format)
 
 
+def structured_names(strategy: Any) -> frozenset[str]:
+    """Return the names of the tools that may stand for a result."""
+    if isinstance(strategy, AutoStrategy):
+        strategy = ToolStrategy(strategy.schema)
+    return frozenset(spec.name for spec in strategy.schema_specs) if isinstance(strategy, ToolStrategy) else frozenset()
+
+
 def _alternatives(schema: Any) -> list[Any]:
     if get_origin(schema) in (Union, UnionType):
-        return list(get_args(schema))
+        return [each for part in get_args(schema) for each in _alternatives(part)]
     if isinstance(schema, dict) and "oneOf" in schema:
-        return list(schema["oneOf"])
+        return [each for part in schema["oneOf"] for each in _alternatives(part)]
     return [schema]

@@ -29,7 +29,7 @@ def _args_schema(same: ByIdentity) -> dict[str, Any]:
     schema.pop("description", None)  # the tool's own, not the arguments'
     schema.setdefault("type", "object")
     schema.setdefault("properties", {})
-    hidden = injected_of(same.tool).names
+    hidden = injected_of(same.tool).hidden
     if not hidden.isdisjoint(schema["properties"]):
         schema["properties"] = {k: v for k, v in schema["properties"].items() if k not in hidden}
         schema["required"] = [k for k in schema.get("required", ()) if k not in hidden]
@@ -74,7 +74,7 @@ def check_arguments(tool: BaseTool, request: ToolCallRequest) -> None:
     if problem is None:
         return
     if isinstance(problem, ValidationError):
-        found = invalid_arguments(call["name"], problem, call["args"], injected_of(tool).names)
+        found = invalid_arguments(call["name"], problem, call["args"], injected_of(tool).hidden)
         if found is not None:
             raise found from None
         return

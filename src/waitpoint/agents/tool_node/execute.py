@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from langchain_core.messages import ToolCall, ToolMessage, convert_to_messages
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
@@ -17,14 +16,10 @@ from waitpoint.agents.gate import Admission, Trail
 from waitpoint.agents.tool_node.failures import invalid_arguments
 from waitpoint.agents.tool_node.inject import fill, injected_of
 from waitpoint.agents.tool_node.request import ToolCallRequest
-from waitpoint.errors import (
-    InvalidUpdateError,
-)
+from waitpoint.agents.tool_node.results import normal, passing, settled
 from waitpoint.interrupts import effects
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
-
-RESULT_UNKNOWN: Final = "The tool was executed; what it returned is not known."
 
 
 def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
@@ -32,7 +27,7 @@ def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     request = _with_key(admitted)
 
     def called() -> Any:
-        return _normal(tool.invoke(_input(tool, request), config), request.tool_call)
+        return normal(passing(tool).invoke(_input(tool, request), config), request.tool_call)
 
     if admitted.effect is None:
         return _told(admitted, _explained(tool, request, called))
@@ -40,7 +35,7 @@ def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     trail = Trail.of(journal, request.tool_call)
     try:
         result = _explained(tool, request, lambda: effects.perform(journal, admitted.effect, called))  # type: ignore[arg-type]
-        result = _settled(result, request.tool_call)
+        result = settled(result, request.tool_call)
     except Exception:
         trail.ended(failed=True)
         raise
@@ -53,7 +48,7 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     request = _with_key(admitted)
 
     async def called() -> Any:
-        return _normal(await tool.ainvoke(_input(tool, request), config), request.tool_call)
+        return normal(await passing(tool).ainvoke(_input(tool, request), config), request.tool_call)
 
     try:
         if admitted.effect is None:
@@ -62,7 +57,7 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
         trail = Trail.of(journal, request.tool_call)
         try:
             result = await effects.run_async(journal, admitted.effect, called)
-            result = _settled(result, request.tool_call)
+            result = settled(result, request.tool_call)
         except Exception:
             trail.ended(failed=True)
             raise
@@ -99,35 +94,13 @@ def _explanation(tool: BaseTool, request: ToolCallRequest, error: ValidationErro
     call = request.tool_call
     found = None
     if _is_of_arguments(tool, error):
-        found = invalid_arguments(call["name"], error, call["args"], injected_of(tool).names)
+        found = invalid_arguments(call["name"], error, call["args"], injected_of(tool).hidden)
     return found or error
 
 
 def _is_of_arguments(tool: BaseTool, error: ValidationError) -> bool:
     """Whether a validation error is about this tool's arguments, not about something in its body."""
     return error.title == getattr(tool.args_schema, "__name__", tool.name)
-
-
-def _normal(result: Any, call: ToolCall) -> Any:
-    """Return what a tool gave as messages and commands."""
-    if _is_answer(result):
-        return result
-    return ToolMessage(content=str(result), name=call["name"], tool_call_id=call["id"] or "")
-
-
-def _settled(result: Any, call: ToolCall) -> Any:
-    """Return a result on record as an answer: of a call that was in doubt, a probe or a person told it in plain values."""
-    if _is_answer(result):
-        return result
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-    text = RESULT_UNKNOWN if result is None else text
-    return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"] or "")
-
-
-def _is_answer(result: Any) -> bool:
-    if isinstance(result, list):
-        return any(isinstance(part, ToolMessage | Command) for part in result)
-    return isinstance(result, ToolMessage | Command)
 
 
 def _told(admitted: Admission, result: Any) -> Any:
@@ -152,29 +125,3 @@ def annotated(result: Any, call_id: str, executed: Mapping[str, Any], notice: st
         }
         return replace(result, update=update)
     return result
-
-
-def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
-    """Refuse a result that leaves the call without an answer: no model could go on from that history.
-
-    Raises `InvalidUpdateError`.
-    """
-    if not any(isinstance(part, Command) for part in parts):
-        return
-    if any(isinstance(part, Command) and part.graph is not None for part in parts):
-        return  # the graph around this one takes over
-    answered = [m for part in parts for m in _messages(part, key)]
-    if not any(isinstance(m, ToolMessage) and m.tool_call_id == call["id"] for m in answered):
-        raise InvalidUpdateError(
-            f"Tool {call['name']!r} returned a Command without an answer to its call, and every call needs one; put "
-            f"ToolMessage(..., tool_call_id={call['id']!r}) into the update's {key!r}"
-        )
-
-
-def _messages(part: Any, key: str) -> list[Any]:
-    if isinstance(part, ToolMessage):
-        return [part]
-    if not isinstance(part, Command) or part.update is None:
-        return []
-    found = part.update.get(key, []) if isinstance(part.update, Mapping) else part.update
-    return convert_to_messages(found) if isinstance(found, list) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -9,19 +10,26 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from langchain_core.tools import BaseTool
 
 from waitpoint.agents.tool_node.request import ByIdentity, ToolRuntime
-from waitpoint.errors import UsageError
+from waitpoint.errors import ConfigError
+from waitpoint.records import MISSING
 
 
 class Injected(NamedTuple):
-    """Which parameters of a tool get what: `states` maps a parameter to a key of the state, None for the whole."""
+    """Which parameters of a tool get what: `states` maps a parameter to a key of the state, None for the whole.
+
+    `hidden` are all that the model must not set, those too that somebody else fills. Those in `optional` may stay as
+    they are by default.
+    """
 
     states: Mapping[str, str | None]
     stores: tuple[str, ...]
     runtimes: tuple[str, ...]
+    hidden: frozenset[str]
+    optional: frozenset[str]
 
     @property
     def names(self) -> frozenset[str]:
-        """All parameters that the model must not set."""
+        """All parameters that are filled here."""
         return frozenset((*self.states, *self.stores, *self.runtimes))
 
 
@@ -35,6 +43,7 @@ def _injected(same: ByIdentity) -> Injected:
     states: dict[str, str | None] = {}
     stores: list[str] = []
     runtimes: list[str] = []
+    others: list[str] = []
     for name, hint in _hints(same.tool).items():
         for what in _asked(hint):
             kind = what if isinstance(what, type) else type(what)
@@ -46,10 +55,22 @@ def _injected(same: ByIdentity) -> Injected:
                 states[name] = getattr(what, "field", None) if not isinstance(what, type) else None
             elif "InjectedStore" in known:
                 stores.append(name)
+            elif "InjectedToolArg" in known:
+                others.append(name)
             else:
                 continue
             break
-    return Injected(states, tuple(stores), tuple(runtimes))
+    hidden = frozenset((*states, *stores, *runtimes, *others))
+    return Injected(states, tuple(stores), tuple(runtimes), hidden, hidden & _defaulted(same.tool))
+
+
+def _defaulted(tool: BaseTool) -> frozenset[str]:
+    """Return the parameters that have a default, in the tool's schema or its function."""
+    fields = getattr(tool.args_schema, "model_fields", {})
+    found = {name for name, field in fields.items() if not field.is_required()}
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run  # noqa: SLF001
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(found | {p.name for p in parameters if p.default is not inspect.Parameter.empty})
 
 
 def _hints(tool: BaseTool) -> dict[str, Any]:
@@ -86,15 +107,18 @@ def _asked(hint: Any) -> list[Any]:
 def fill(tool: BaseTool, args: Mapping[str, Any], state: Any, runtime: ToolRuntime[Any, Any]) -> dict[str, Any]:
     """Return the arguments that a tool is called with: the model's, those it must not set taken from where they belong.
 
-    Raises `UsageError` where the state or a store is wanted and missing.
+    Raises `ConfigError` where the state or a store is wanted and missing.
     """
     wanted = injected_of(tool)
-    filled = {name: value for name, value in args.items() if name not in wanted.names}
+    filled = {name: value for name, value in args.items() if name not in wanted.hidden}
+    state = {"messages": state} if isinstance(state, list) else state
     for name, field in wanted.states.items():
-        filled[name] = state if field is None else _of_state(tool, state, field)
+        found = state if field is None else _of_state(tool, state, field, is_optional=name in wanted.optional)
+        if found is not MISSING:
+            filled[name] = found
     for name in wanted.stores:
         if runtime.store is None:
-            raise UsageError(
+            raise ConfigError(
                 f"Tool {tool.name!r} wants the store, and the graph has none; compile it with one, or create the agent with "
                 f"`store`"
             )
@@ -104,11 +128,13 @@ def fill(tool: BaseTool, args: Mapping[str, Any], state: Any, runtime: ToolRunti
     return filled
 
 
-def _of_state(tool: BaseTool, state: Any, field: str) -> Any:
+def _of_state(tool: BaseTool, state: Any, field: str, *, is_optional: bool) -> Any:
     try:
         return state[field] if isinstance(state, Mapping) else getattr(state, field)
     except (KeyError, AttributeError):
-        raise UsageError(
+        if is_optional:
+            return MISSING
+        raise ConfigError(
             f"Tool {tool.name!r} wants {field!r} of the state, and the state has no such key; pass it as input, or give the "
             f"agent a state_schema that has it"
         ) from None

@@ -20,6 +20,7 @@ from waitpoint.agents.tool_node import execute, failures
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
 from waitpoint.agents.tool_node.failures import HandleErrors, invalid_only
 from waitpoint.agents.tool_node.request import AsyncToolCallWrapper, ToolCallRequest, ToolCallWrapper, ToolRuntime
+from waitpoint.agents.tool_node.results import check_answers
 from waitpoint.errors import ConfigError, GraphBubbleUp, GraphInterrupt, PermitUsedError, UsageError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command, Send
@@ -184,7 +185,7 @@ class ToolNode(Runnable[Any, Any]):
     def _finished(self, result: Any, request: ToolCallRequest) -> list[Any]:
         """Return what a call writes: its answer, checked, and what a person remarked beside the decision."""
         parts = result if isinstance(result, list) else [result]
-        execute.check_answers(parts, request.tool_call, self.messages_key)
+        check_answers(parts, request.tool_call, self.messages_key)
         journal: Journal | None = runtimes.attempt.get()
         remarks = {} if journal is None else journal.notes.get("remarks", {})
         remark = remarks.get(request.tool_call["id"])

@@ -41,7 +41,8 @@ _REASONS = {
 class Database:
     """A database that several threads and processes use at once. Opened at the first use."""
 
-    def __init__(self, source: sqlite3.Connection | str | Path, busy_timeout: float) -> None:
+    def __init__(self, source: sqlite3.Connection | str | Path, busy_timeout: float, noun: str = "saver") -> None:
+        self._noun = noun  # who holds it, for errors
         self._busy_timeout = busy_timeout
         self._given: sqlite3.Connection | None = None
         if isinstance(source, sqlite3.Connection):
@@ -127,7 +128,7 @@ class Database:
         if self._file != self._found():
             raise StoreError(
                 f"database '{self.name}' was deleted or replaced while it was open - nothing was stored; put the file back, "
-                f"or open a new saver"
+                f"or open a new {self._noun}"
             )
 
     def _found(self) -> tuple[int, int] | None:
@@ -218,13 +219,15 @@ class Database:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def _closed(self) -> StoreError:
-        return StoreError(f"the saver of '{self.name}' is closed - nothing can be read or stored; open a new one")
+        return StoreError(
+            f"the {self._noun} of '{self.name}' is closed - nothing can be read or stored; open a new one"
+        )
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         code = getattr(error, "sqlite_errorname", "")
         reason = next((text for name, text in _REASONS.items() if code.startswith(name)), None)
         if code.startswith("SQLITE_CANTOPEN") and Path(self._path).is_dir():
-            reason = "is a directory - threads are kept in a file; name a file in it"
+            reason = "is a directory - a database is a file; name a file in it"
         if reason is None:
             reason = f"refused a statement - {error}; nothing was stored"
         return StoreError(f"database '{self.name}' {reason}")

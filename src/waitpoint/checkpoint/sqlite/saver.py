@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from waitpoint.checkpoint import rules
@@ -27,10 +25,10 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
 )
 from waitpoint.checkpoint.sqlite import reads, writes
-from waitpoint.checkpoint.sqlite.database import Database
+from waitpoint.checkpoint.sqlite.holder import Holder
 
 
-class SqliteSaver(BaseCheckpointSaver):
+class SqliteSaver(Holder, BaseCheckpointSaver):
     """Keeps threads in a SQLite file that several threads and processes may use at once.
 
     `conn` is a path, ":memory:" or an open connection. Of a connection to a file only the path is used, and connections
@@ -42,11 +40,9 @@ class SqliteSaver(BaseCheckpointSaver):
     """
 
     def __init__(self, conn: sqlite3.Connection | str | Path, *, busy_timeout: float = 30.0) -> None:
-        self._database = Database(conn, busy_timeout)
+        self._hold(conn, busy_timeout, "saver")
         self._transitions = writes.Transitions()
-        self.blocking = not self._database.in_memory
         self._file = Path(self._database.name).resolve()
-        self._closing = weakref.finalize(self, self._database.close)
 
     @property
     def identity(self) -> str:
@@ -61,17 +57,6 @@ class SqliteSaver(BaseCheckpointSaver):
     def setup(self) -> None:
         """Create or migrate the database now, which the first use does anyway."""
         self._database.open()
-
-    def close(self) -> None:
-        """Close the connections; the saver cannot be used afterwards."""
-        self._closing()
-
-    def __enter__(self) -> Self:
-        self._database.open()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     # --- transitions --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
--- How threads lie in a SQLite file. This is the truth: the numbered migrations lead to the same.
+-- How threads, and stores and caches beside them, lie in a SQLite file. This is the truth: the numbered migrations lead
+-- to the same.
 --
 -- A thread's key (id and graph) is long and stands in every row, so rows name their thread by a number, `tid`.
 -- Items and events are numbered within their thread; both numbers are packed into the row's own key,
@@ -119,3 +120,41 @@ CREATE TABLE event (
     ref TEXT NOT NULL,
     data BLOB NOT NULL
 );
+
+-- What outlives threads: items by namespace and key. A namespace is its labels, each with a '.' after it, so that all
+-- below one lie in a row. `seq` is the order in which they were first put.
+CREATE TABLE store_item (
+    seq INTEGER PRIMARY KEY,
+    ns TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    ttl REAL, -- minutes after which it expires if nobody reads it
+    expires_at REAL
+);
+
+CREATE UNIQUE INDEX store_item_key ON store_item (ns, key);
+
+CREATE INDEX store_item_expires ON store_item (expires_at) WHERE expires_at IS NOT NULL;
+
+-- The vectors of an item's texts: 32-bit floats, little-endian, of length 1.
+CREATE TABLE store_vector (
+    seq INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    vector BLOB NOT NULL
+);
+
+CREATE UNIQUE INDEX store_vector_key ON store_vector (seq, path);
+
+-- Results that need not be computed again; a namespace is its labels as JSON.
+CREATE TABLE cache_entry (
+    ns TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value BLOB NOT NULL,
+    expires_at REAL
+);
+
+CREATE UNIQUE INDEX cache_entry_key ON cache_entry (ns, key);
+
+CREATE INDEX cache_entry_expires ON cache_entry (expires_at) WHERE expires_at IS NOT NULL;

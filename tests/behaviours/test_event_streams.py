@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import Any
 
@@ -327,6 +328,33 @@ async def test_leaving_the_context_aborts_the_run(saver: Any) -> None:
             break
     assert "last" not in runs
     assert [m.id for m in (await graph.ainvoke(None, config))["messages"]] == ["a", "b", "c", "last"]
+
+
+@pytest.mark.parametrize("way", ["values", "messages", "texts", "parts"])
+@pytest.mark.parametrize("node", [fails, whole])
+def test_a_run_that_nobody_follows_any_more_ends_with_its_loop_without_complaint(
+    saver: Any, way: str, node: Any
+) -> None:
+    """B206"""
+    complaints: list[Any] = []
+    graph, config = chain(saver, speaks(Speaker(texts=["hello big world"])), whole, last=node), thread()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        if way == "parts":
+            async for _ in graph.astream(EMPTY, config, stream_mode="messages"):
+                return
+        run = await graph.astream_events(EMPTY, config, version="v3")
+        async for item in run.values if way == "values" else run.messages:
+            if way == "texts":
+                async for _ in item.text:
+                    return
+            return
+
+    asyncio.run(main())
+    gc.collect()
+    assert complaints == []
+    assert graph.get_state(config).next in (("speaks",), ("whole",), ("last",))
 
 
 async def test_a_consumer_that_is_cancelled_does_not_cancel_the_run(saver: Any) -> None:

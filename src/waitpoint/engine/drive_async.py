@@ -43,7 +43,12 @@ class AsyncParts:
         if on_loop:
             self.queue.put_nowait(part)
         else:
-            asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
+            from concurrent.futures import CancelledError
+
+            try:
+                asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
+            except CancelledError:  # the loop ends, and its consumer with it
+                return
 
     async def _put(self, part: Emit) -> None:
         import asyncio

@@ -26,6 +26,7 @@ from waitpoint.engine.shown import Shape, View, event_shape, shape_of
 from waitpoint.errors import CheckpointerRequiredError, ConfigError, UsageError
 from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
 from waitpoint.stream.listener import unheard
+from waitpoint.stream.owned import Owned
 
 if TYPE_CHECKING:
     from waitpoint.stream.mux import Factory
@@ -141,7 +142,7 @@ class Runner(Declared):
         shape = shape_of(stream_mode, subgraphs)
         session = self._session(input, config, context, options, shape)
         view = View(shape, session.call.shown_ns)
-        async with aclosing(self._aparts(session, shape)) as parts:
+        async with aclosing(Owned(self._aparts(session, shape))) as parts:
             async for part in parts:
                 for shown in view.of(part):
                     yield shown
@@ -151,7 +152,8 @@ class Runner(Declared):
         live = AsyncParts()
         if shape.live:
             nested.go_live(session, live, shape.subgraphs)
-        async with aclosing(drive_async(session.steps(), session.saver(), live, _at_once(session))) as run:
+        driven = drive_async(session.steps(), session.saver(), live, _at_once(session))
+        async with aclosing(Owned(driven)) as run:
             async for part in run:
                 if part.mode in outer_modes:
                     session.call.live.put(part)
@@ -204,7 +206,7 @@ class Runner(Declared):
             shape = event_shape(modes)
             session = self._session(input, config, context, options, shape)
             own = len(session.call.shown_ns)
-            async with aclosing(self._aparts(session, shape)) as run:
+            async with aclosing(Owned(self._aparts(session, shape))) as run:
                 async for part in run:
                     if part.mode in modes:
                         yield part.ns[own:], part.mode, part.payload

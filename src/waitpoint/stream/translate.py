@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Generator, Iterator
+from typing import Any, cast
 
 from waitpoint.records import INTERRUPT
 from waitpoint.stream.mux import envelope
+from waitpoint.stream.owned import Owned
 from waitpoint.stream.said import Once, Said
 from waitpoint.stream.transformer import ProtocolEvent
 
@@ -87,7 +88,7 @@ class Bridge:
 
         self._chunks: list[Any] = []
         self._is_finished = False
-        self._events = achunks_to_events(self._fed(), message_id=name)
+        self._events = Owned(cast("Any", achunks_to_events(Owned(self._fed()), message_id=name)))
         self._step: Any = None
 
     def fed(self, message: Any) -> list[Any]:
@@ -103,7 +104,7 @@ class Bridge:
         self._is_finished = True
         return list(self._ready())
 
-    async def _fed(self) -> AsyncIterator[Any]:
+    async def _fed(self) -> AsyncGenerator[Any]:
         while self._chunks or not self._is_finished:
             if self._chunks:
                 yield self._chunks.pop(0)

@@ -26,6 +26,9 @@ DENIED: Final = (
     "this tool call."
 )
 
+DECIDED: Final = "hitl_interrupt_decision"
+"""Marks an answer that took the place of a result."""
+
 
 class Raised(NamedTuple):
     """What came of a predicate that raised."""
@@ -85,13 +88,16 @@ def answer(call: ToolCall, decision: Mapping[str, Any]) -> ToolMessage:
         name=call["name"],
         tool_call_id=call["id"] or "",
         status="error" if kind == "reject" else "success",
-        additional_kwargs={"lc_source": "hitl_interrupt_decision", "lc_data": {"decision": kind}},
+        additional_kwargs={"lc_source": DECIDED, "lc_data": {"decision": kind}},
     )
 
 
 def with_notice(message: ToolMessage, executed: Mapping[str, Any], notice: str | None) -> ToolMessage:
-    """Return a result that tells the model first that a person changed the call. Never adds the notice twice."""
-    if notice is None:
+    """Return a result that tells the model first that a person changed the call. Never adds the notice twice.
+
+    What a person said in a result's place stays as it is: nothing was executed.
+    """
+    if notice is None or message.additional_kwargs.get("lc_source") == DECIDED:
         return message
     args = json.dumps(executed["args"], ensure_ascii=False, separators=(",", ":"), default=str)
     told = f"{notice} Executed instead: {executed['name']} with arguments {args}."

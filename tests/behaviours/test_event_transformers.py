@@ -350,6 +350,63 @@ async def test_what_a_transformer_schedules_is_awaited_before_the_run_ends(
         assert "What transformer 'Scores' scheduled has failed" in caplog.text
 
 
+class Late(StreamTransformer):
+    """Has an item more when the run has ended, and then fails."""
+
+    requires_async = True
+
+    def init(self) -> dict[str, Any]:
+        self.late: StreamChannel[str] = StreamChannel()
+        return {"late": self.late}
+
+    async def afinalize(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.late.push("late")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        raise LookupError("too late")
+
+
+async def test_nobody_misses_what_comes_while_the_run_ends(saver: Any) -> None:
+    """B196"""
+    run = await chain(saver, whole).astream_events(EMPTY, thread(), version="v3", transformers=[Late])
+    seen: list[str] = []
+
+    async def follow(delay: int) -> None:
+        for _ in range(delay):
+            await asyncio.sleep(0)
+        async for item in run.late:
+            seen.append(item)
+
+    ends = await asyncio.gather(*(follow(delay) for delay in range(0, 200, 5)), run.output(), return_exceptions=True)
+    assert seen == ["late"] * 40
+    assert {repr(end) for end in ends} == {"LookupError('too late')"}
+
+
+def test_a_transformer_that_reads_gets_what_is_there(saver: Any, consumed: Consumed) -> None:
+    class Reads(StreamTransformer):
+        supports_sync = True
+
+        def init(self) -> dict[str, Any]:
+            self.mine: StreamChannel[str] = StreamChannel()
+            self.found: StreamChannel[list[str]] = StreamChannel()
+            return {"mine": self.mine, "found": self.found}
+
+        def process(self, event: ProtocolEvent) -> bool:
+            self.mine.push(event["method"])
+            return True
+
+        def finalize(self) -> None:
+            self.found.push(list(self.mine))
+
+        async def afinalize(self) -> None:
+            self.found.push([method async for method in self.mine])
+
+    found = consumed(chain(saver, whole), "found", EMPTY, thread(), transformers=[Reads])
+    assert found == [["values", "messages", "values"]]
+
+
 # --- channels ---------------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ class Mux:
         self.values: Any = None  # the newest
         self.interrupts: tuple[Any, ...] = ()
         self.ended = False
+        self._is_ending = False
         self.is_aborted = False
         self.error: BaseException | None = None
         self.stamps = self.seq = 0
@@ -105,23 +106,24 @@ class Mux:
 
     def end(self, error: BaseException | None = None) -> None:
         """End it, with an error or without."""
-        if not self.ended:
-            self._settle(error)
-            for transformer in self.transformers:
-                try:
-                    if self.error is None:
-                        transformer.finalize()
-                    else:
-                        transformer.fail(self.error)
-                except Exception as failed:  # noqa: BLE001 - told to every consumer
-                    self.error = self.error or failed
-            self._close()
+        if self._is_ending:
+            return
+        self._is_ending, self.error = True, error
+        for transformer in self.transformers:
+            try:
+                if self.error is None:
+                    transformer.finalize()
+                else:
+                    transformer.fail(self.error)
+            except Exception as failed:  # noqa: BLE001 - told to every consumer
+                self.error = self.error or failed
+        self._close()
 
     async def aend(self, error: BaseException | None = None) -> None:
         """Do the same in an asynchronous run, after what transformers have scheduled."""
-        if self.ended:
+        if self._is_ending:
             return
-        self._settle(error)
+        self._is_ending, self.error = True, error
         for transformer in self.transformers:
             try:
                 await transformer.scheduled(is_over=self.root.is_aborted or self.error is not None)
@@ -130,10 +132,8 @@ class Mux:
                 self.error = self.error or failed
         self._close()
 
-    def _settle(self, error: BaseException | None) -> None:
-        self.ended, self.error = True, error
-
     def _close(self) -> None:
+        self.ended = True
         for channel in self._channels():
             if self.error is None:
                 channel.close()

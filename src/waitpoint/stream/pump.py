@@ -31,7 +31,7 @@ class Pump:
         with self._lock:
             if self._is_stopped:
                 self.abort()
-            if self._mux.ended:
+            if self._mux.ended or self._is_pulling:  # a transformer that reads gets what is there
                 return False
             self._is_pulling = True
             try:
@@ -84,6 +84,8 @@ class AsyncPump:
         if self._closing is not None:
             await asyncio.shield(self._closing)
             return False
+        if self._pull is not None and self._pull is asyncio.current_task():
+            return False  # a transformer that reads gets what is there
         if self._pull is None:
             self._pull = asyncio.get_running_loop().create_task(self._pulled(), context=self._context)
         pull, consumer = self._pull, asyncio.current_task()

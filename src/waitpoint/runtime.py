@@ -88,18 +88,40 @@ attempt: ContextVar[Any] = ContextVar("waitpoint_attempt", default=None)
 """The journal of the attempt to which the running code belongs; a retry begins another one in the same scope."""
 
 
+class Strand:
+    """A recorded task that runs beside others in one attempt: its questions, pauses and further tasks are its own.
+
+    `path` names it on every run of the attempt's body: by the strand it was called in, function, arguments, occurrence.
+    """
+
+    __slots__ = ("crew", "path", "pauses", "reached")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.pauses: list[str] = []  # where its body was told to pause
+        self.reached: list[Any] = []  # questions that its body came to
+        self.crew: Any = None  # the tasks that its body started
+
+
 class Inside:
     """The recorded effect whose body runs here: graphs that it calls are counted in it, since it may not run again."""
 
-    __slots__ = ("calls", "journal", "name")
+    __slots__ = ("calls", "journal", "name", "strand")
 
-    def __init__(self, journal: Any, name: str) -> None:
+    def __init__(self, journal: Any, name: str, strand: Strand | None = None) -> None:
         self.journal = journal
         self.name = name
         self.calls = 0
+        self.strand = strand
 
 
 inside: ContextVar[Inside | None] = ContextVar("waitpoint_inside", default=None)
+
+
+def strand_of(journal: Any) -> Strand | None:
+    """Return the strand of this attempt that runs here, None for the body itself."""
+    found = inside.get()
+    return found.strand if found is not None and found.journal is journal else None
 
 
 def enter(scope: Scope) -> None:

@@ -13,6 +13,9 @@ from waitpoint.records import CachePolicy, RetryPolicy
 
 ChannelKind = Literal["last", "fold", "append", "messages"]
 
+PREVIOUS: Final = "__previous__"
+"""The key under which the graph of an entrypoint saves what its next run gets as `previous`."""
+
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -132,6 +135,9 @@ class GraphSpec(NamedTuple):
     closes what they leave open (an agent's unanswered tool calls), or None. `asker` names what in the graph asks for sure,
     so that a run without a checkpointer is refused before anything runs. `extras` is what layers above attach; the engine
     only carries it.
+
+    With `is_function` the graph is a function, its only node: an input goes to it without a step of its own, what its
+    tasks show is shown at once, and while it waits its last result is not shown as if it were this run's.
     """
 
     name: str
@@ -149,3 +155,4 @@ class GraphSpec(NamedTuple):
     settle: Callable[[dict[str, Any], Sequence[Unfinished]], Any] | None = None
     asker: str | None = None
     extras: Mapping[str, Any] = _NONE
+    is_function: bool = False

@@ -12,7 +12,7 @@ import inspect
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from waitpoint import codec
 from waitpoint.cache.base import BaseCache, FullKey, Namespace, key_of, seconds
@@ -26,6 +26,7 @@ from waitpoint.records import END, CachePolicy, Send
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Get:
+    crew: ClassVar[Any] = None
     cache: BaseCache[bytes]
     key: FullKey
 
@@ -46,6 +47,7 @@ class _Get:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Set:
+    crew: ClassVar[Any] = None
     cache: BaseCache[bytes]
     key: FullKey
     data: bytes

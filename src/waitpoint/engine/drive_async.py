@@ -131,6 +131,7 @@ class _Driver:
         if isinstance(command, Store):
             return await self._stored(command)
         if isinstance(command, Start):
+            command.scope.loop = self.parts.loop
             context = in_context(command.scope)
             task = self.parts.loop.create_task(self._work(command), context=context)
             self.tasks.add(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from waitpoint import codec
@@ -26,15 +27,18 @@ def interrupts_of(error: BaseException | None) -> tuple[Interrupt[Any], ...] | N
     return None
 
 
-def beside_pauses(journal: Journal, error: BaseException | None) -> BaseException:
-    """Return what a body failed with that had been paused: its own error if the pause came out with it in a group."""
+def beside_pauses(journal: Journal, error: BaseException | None, pauses: Sequence[str] = ()) -> BaseException:
+    """Return what a body failed with that had been paused: its own error if the pause came out with it in a group.
+
+    `pauses` are those of a strand, else they are the attempt's.
+    """
     if isinstance(error, BaseExceptionGroup):
-        pauses, rest = error.split(GraphInterrupt)
-        if pauses is not None and rest is not None:
+        paused, rest = error.split(GraphInterrupt)
+        if paused is not None and rest is not None:
             return rest
     if error is not None and not isinstance(error, Exception):
         return error
-    place = journal.pauses[-1]
+    place = (pauses or journal.pauses)[-1]
     after = "returned" if error is None else f"raised {type(error).__name__}"
     swallowed = SwallowedInterruptError(
         f"Node {journal.task.node!r} asked a question at {place} and then {after} as if it had not: something between "

@@ -136,6 +136,8 @@ def _calls(run: Run, task: Task, scope: TaskScope) -> Generator[Any, Any, Outcom
 
 def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     """Take in how a task ended, store it if siblings are still to end, and show it."""
+    while run.told:
+        yield Emit(run.shown_ns, *run.told.pop(0))
     _note(run, task, outcome)
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
     task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries
@@ -325,7 +327,7 @@ def _pause(run: Run) -> Deciding:
     interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
     if interrupts and "values" in run.modes:
-        shown = run.shown(run.visible())
+        shown = None if run.spec.is_function else run.shown(run.visible())
         yield from run.emit("values", {**(shown if isinstance(shown, dict) else {}), INTERRUPT: interrupts})
     return True
 
@@ -474,6 +476,6 @@ def _ended(run: Run, task: Task) -> dict[str, Any]:
         "id": task.id,
         "name": task.name,
         "error": None if task.error is None or isinstance(task.error, ParentCommand) else repr(task.error),
-        "result": outcomes.shown(run.spec, task.result) or {},
+        "result": outcomes.written(run.spec, task.result),
         "interrupts": [{"value": i.value, "id": i.id, "response_schema": i.response_schema} for i in task.interrupts],
     }

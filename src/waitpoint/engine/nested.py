@@ -107,12 +107,25 @@ def go_live(session: Session, parts: Any, subgraphs: bool) -> None:
     """Let tasks of this session show parts while they run."""
     around, call = session.call.around, session.call
     around.live = parts
+    around.show = _shower(parts, call.shown_ns)
     if "custom" in call.modes:
         around.emit_custom = _writer(parts, call.shown_ns)
     if saying.MODE in call.modes:
         around.say, around.listen = saying.sayer(parts, call.shown_ns), saying.listening
     if subgraphs:
         around.live_modes = call.modes
+
+
+def through(session: Session) -> Any:
+    """Let what tasks of a nested graph show go out with what the graph around it shows; return who takes that, if any."""
+    live = session.call.live
+    if live is not None:
+        session.call.around.show = _shower(live, session.call.shown_ns)
+    return live
+
+
+def _shower(live: Any, ns: tuple[str, ...]) -> Any:
+    return lambda mode, payload: live.put(Emit(ns, mode, payload))
 
 
 def _writer(live: Any, ns: tuple[str, ...]) -> Any:

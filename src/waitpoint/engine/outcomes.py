@@ -96,6 +96,13 @@ def shown(spec: GraphSpec, result: Result | None) -> Any:
     return merged if len(merged) == len(writes) else [{k: v} for k, v in writes]
 
 
+def written(spec: GraphSpec, result: Result | None) -> Any:
+    """Return a task's update as stream mode `tasks` shows it: by key, also where the state is one value."""
+    if result is not None and spec.is_function:
+        return {k: v for k, v in result.writes if k in spec.shown_keys}
+    return shown(spec, result) or {}
+
+
 def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
     writes = []
     for key, value in result.writes:

@@ -48,6 +48,7 @@ class Run:
     values: dict[str, Any] = field(default_factory=dict)  # the head's, with what commands laid over them
     patched: set[str] = field(default_factory=set)
     scopes: list[TaskScope] = field(default_factory=list)
+    told: list[tuple[str, Any]] = field(default_factory=list)  # parts that tasks showed, if they do not go out at once
     writer: ItemWriter = field(init=False)
     end: Literal["finished", "waiting", "breakpoint"] = "finished"
 

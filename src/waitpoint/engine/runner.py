@@ -65,7 +65,7 @@ class Runner(Declared):
         if stream_mode != "values":
             return list(self.stream(input, config, context=context, stream_mode=stream_mode, **options))
         session = self._session(input, config, context, options)
-        live = session.call.live
+        live = nested.through(session)
         for part in drive(session.steps(), threads=_at_once(session)):
             if live is not None:
                 live.put(part)
@@ -97,7 +97,7 @@ class Runner(Declared):
     def _parts(self, session: Session, shape: Shape) -> Generator[Emit]:
         outer_modes = session.call.around.live_modes  # what the graph around this one shows of it
         live = None
-        if shape.live:
+        if shape.live or self.spec.is_function:
             live = Parts()
             nested.go_live(session, live, shape.subgraphs)
         with closing(drive(session.steps(), live, _at_once(session))) as run:
@@ -122,7 +122,7 @@ class Runner(Declared):
             parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
             return [part async for part in parts]
         session = self._session(input, config, context, options)
-        live = session.call.live
+        live = nested.through(session)
         async for part in drive_async(session.steps(), session.saver(), at_once=_at_once(session)):
             if live is not None:
                 live.put(part)
@@ -150,7 +150,7 @@ class Runner(Declared):
     async def _aparts(self, session: Session, shape: Shape) -> AsyncGenerator[Emit]:
         outer_modes = session.call.around.live_modes
         live = AsyncParts()
-        if shape.live:
+        if shape.live or self.spec.is_function:
             nested.go_live(session, live, shape.subgraphs)
         driven = drive_async(session.steps(), session.saver(), live, _at_once(session))
         async with aclosing(Owned(driven)) as run:

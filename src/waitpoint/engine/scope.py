@@ -9,6 +9,7 @@ from typing import Any
 from waitpoint import clock
 from waitpoint.cache.base import BaseCache
 from waitpoint.checkpoint.base import JournalRow, QuestionRow
+from waitpoint.core.spec import PREVIOUS
 from waitpoint.errors import NodeError
 from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
 from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
@@ -29,7 +30,6 @@ class Surroundings:
     recorder: Recorder | None = None
     registry: Any = None
     emit_custom: Callable[[Any], None] | None = None
-    previous: Any = None
     within: Journal | None = None  # of the attempt that called this graph
     callers: tuple[Any, ...] = ()  # the graphs around this one, outermost first
     live: Any = None  # takes parts while tasks run
@@ -37,6 +37,7 @@ class Surroundings:
     say: Callable[[Any], None] | None = None  # takes what is said in mode `messages`, if somebody listens
     listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models
     cache: BaseCache[Any] | None = None
+    show: Callable[[str, Any], None] | None = None  # takes what tasks show while they run, if that goes out at once
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -55,6 +56,7 @@ class TaskScope:
     started_at: float = field(default_factory=clock.now)
     tries: int = 1
     pushed: list[tuple[str, Any]] = field(default_factory=list)  # messages to be written with what the body returns
+    loop: Any = None  # of the driver, if that is asynchronous
     _config: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None
 
@@ -63,9 +65,10 @@ class TaskScope:
         self.journal = Journal(self.task, self.attempt, self.around.recorder, questions, entries)
         self.journal.registry, self.journal.outer = self.around.registry, self.around.within
 
-    def try_again(self) -> None:
+    def try_again(self, error: Exception) -> None:
         """Open the journal of a retry: it sees what this attempt recorded."""
         before = self.journal
+        before.blame(error)
         before.sealed = True
         self.attempt += 1
         self.tries += 1
@@ -132,13 +135,28 @@ class TaskScope:
                 node_attempt=self.tries,
                 node_first_attempt_time=self.started_at,
             )
-            self._runtime = Runtime(around.context, around.store, self.writer, around.previous, info, around.control)
+            self._runtime = Runtime(around.context, around.store, self.writer, self.previous, info, around.control)
         return self._runtime
 
     @property
     def writer(self) -> Callable[[Any], None]:
         """Emits in stream mode `custom`; does nothing when nobody listens."""
         return self.around.emit_custom or _silent
+
+    @property
+    def previous(self) -> Any:
+        """What the thread's last run saved for this one, in an entrypoint."""
+        found = self.run.values.get(PREVIOUS)
+        return found.copy() if type(found) in (list, dict) else found
+
+    def show(self, mode: str, payload: Any) -> None:
+        """Show a part of the run from inside the task, if that mode was asked for."""
+        if mode not in self.run.modes:
+            return
+        if self.around.show is not None:
+            self.around.show(mode, payload)
+        else:
+            self.run.told.append((mode, payload))
 
     def push(self, message: Any, key: str | None) -> None:
         """Show a message now; it is written to `key` with what the body returns."""
@@ -153,8 +171,6 @@ class TaskScope:
             return error
         if what == "store":
             return self.around.store
-        if what == "previous":
-            return self.around.previous
         return getattr(self, what)
 
 

@@ -114,6 +114,8 @@ class Session:
         shown, interrupts = run.output(), run.interrupts()
         if not interrupts:
             return shown
+        if self.call.spec.is_function:
+            return {INTERRUPT: list(interrupts)}
         return {**(shown if isinstance(shown, dict) else {}), INTERRUPT: list(interrupts)}
 
     def saver(self) -> BaseCheckpointSaver | None:
@@ -132,7 +134,7 @@ class Session:
 
     def _show_rest(self, run: Run) -> Steps:
         interrupts = run.interrupts()
-        shown = run.shown(run.visible())
+        shown = None if interrupts and run.spec.is_function else run.shown(run.visible())
         if "values" in run.modes:
             extra = {INTERRUPT: interrupts} if interrupts else {}
             yield Emit(run.shown_ns, "values", {**shown, **extra} if isinstance(shown, dict) else extra or shown)

@@ -81,6 +81,8 @@ def first_step(
     values = dict(before.values) if before is not None else initial(spec.channels)
     digest = canonical.args_digest((call.input,), {}) if ns else ""
     step = -1 if before is None else before.step + 1
+    if spec.is_function:
+        return _called(call, before, writer, result, _head(call, before, step, "input", values, Control(), ns), digest)
     entry = spec.nodes[START]
     control = Control(due=(START,))
     first = _head(call, before, step, "input", values, control, ns)
@@ -103,6 +105,20 @@ def first_step(
         rows = [heads.to_row(first, writer), heads.to_row(second, writer)]
         done = [start_row(spec, first, task, "done", writer)]
     return _Start(second, tasks_of(spec, second), rows, done, written)
+
+
+def _called(
+    call: Invocation, before: Head | None, writer: ItemWriter | None, result: Result, head: Head, digest: str
+) -> _Start:
+    """Return the one checkpoint at which a function has its input and is due."""
+    spec = call.spec
+    head.values, written = apply_writes(spec, head.values, [result])
+    head.control, head.input_digest = next_control(spec, Control(due=(START,)), [result], ran_deferred=False), digest
+    rows = []
+    if writer is not None:
+        head.refs = heads.store_values(spec, before, head.values, written, writer)
+        rows = [heads.to_row(head, writer)]
+    return _Start(head, tasks_of(spec, head), rows, [], written)
 
 
 def input_result(spec: GraphSpec, given: Any) -> Result:

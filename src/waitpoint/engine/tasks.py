@@ -6,12 +6,11 @@ Written once as a generator of calls; `run_blocking` and `run_async` only differ
 from __future__ import annotations
 
 import inspect
-import os
 import time
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from waitpoint import runtime as runtimes
 from waitpoint.checkpoint.base import JournalRow, OutcomeRow
@@ -22,11 +21,11 @@ from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
 from waitpoint.engine import endings
 from waitpoint.engine.langchain import lend_config
 from waitpoint.engine.scope import TaskScope
+from waitpoint.engine.trying import seconds_to_retry, within_seconds
 from waitpoint.errors import (
     GraphBubbleUp,
     InvalidUpdateError,
     NodeError,
-    NodeTimeoutError,
     ParentCommand,
     ReplayMismatch,
     UnknownTagError,
@@ -34,7 +33,7 @@ from waitpoint.errors import (
 )
 from waitpoint.interrupts import site
 from waitpoint.interrupts.journal import Conclusion, Journal
-from waitpoint.records import END, Command, Interrupt, RetryPolicy, Send
+from waitpoint.records import END, Command, Interrupt, Send
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -104,6 +103,11 @@ class _Do:
     error: NodeError | None = None
     timeout: float | None = None  # seconds that a coroutine may take
 
+    @property
+    def crew(self) -> Any:
+        """The recorded tasks that the call started, if any; it has ended when they have."""
+        return self.scope.journal.crew
+
     def blocking(self) -> Any:
         """Make the call in this thread."""
         call = self.call
@@ -126,7 +130,8 @@ class _Do:
         if call.kind != "function":
             return await call.fn.ainvoke(self.input, self.scope.config)
         if call.is_async:
-            return await (self._function() if self.timeout is None else self._timed(self.timeout))
+            body = self._function()
+            return await (body if self.timeout is None else within_seconds(self.timeout, body, self.scope.node))
         import asyncio
 
         work = asyncio.ensure_future(asyncio.to_thread(self._function))
@@ -139,23 +144,6 @@ class _Do:
             value = work.result()
         return await value if inspect.isawaitable(value) else value
 
-    async def _timed(self, seconds: float) -> Any:
-        import asyncio
-
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                return await self._function()
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise NodeTimeoutError(
-                f"Node {self.scope.node!r} took longer than its timeout of {seconds:g} seconds and was cancelled; raise the "
-                f"timeout, or continue the thread to try again",
-                node=self.scope.node,
-                run_timeout=seconds,
-            ) from error
-
     def _function(self) -> Any:
         call = self.call
         if not call.wants:
@@ -167,6 +155,7 @@ class _Do:
 @dataclass(slots=True, eq=False, repr=False)
 class _Sleep:
     seconds: float
+    crew: ClassVar[Any] = None
 
     def blocking(self) -> None:
         time.sleep(self.seconds)
@@ -199,6 +188,8 @@ def run_blocking(calls: _Calls) -> Outcome:
             reply = call.blocking()
         except BaseException as error:  # noqa: BLE001 - the generator decides what each kind means
             failure = error
+        if (crew := call.crew) is not None:
+            failure = crew.end(failure)
 
 
 async def run_async(calls: _Calls) -> Outcome:
@@ -219,6 +210,8 @@ async def run_async(calls: _Calls) -> Outcome:
             reply = await call.awaiting()
         except BaseException as error:  # noqa: BLE001 - as above
             failure = error
+        if (crew := call.crew) is not None:
+            failure = await crew.end_later(failure)
 
 
 site.boundary(run_async)
@@ -304,13 +297,11 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
         except GraphBubbleUp:
             raise
         except Exception as error:
-            policy = _policy_for(node.retry, error)
-            if policy is None or tries >= policy.max_attempts or _is_final(scope.journal, error):
+            wait = seconds_to_retry(node.retry, error, tries)
+            if wait is None or _is_final(scope.journal, error):
                 raise
-            wait = policy.initial_interval * policy.backoff_factor ** (tries - 1)
-            wait = min(wait, policy.max_interval) + (os.urandom(1)[0] / 255 if policy.jitter else 0)
             yield _Sleep(wait)
-            scope.try_again()
+            scope.try_again(error)
             runtimes.enter(scope)  # what the failed attempt left running keeps the sealed journal of that attempt
 
 
@@ -319,18 +310,6 @@ def _with_pushed(spec: GraphSpec, scope: TaskScope, result: Result) -> Result:
     pushed = [write for key, message in scope.pushed for write in _writes(spec, result.node, {key: message})]
     result.writes[:0] = _identified(spec, pushed)
     return result
-
-
-def _policy_for(policies: Iterable[RetryPolicy], error: Exception) -> RetryPolicy | None:
-    for policy in policies:
-        on = policy.retry_on
-        if isinstance(on, type):
-            fits = isinstance(error, on)
-        else:
-            fits = isinstance(error, tuple(on)) if isinstance(on, Sequence) else on(error)
-        if fits:
-            return policy
-    return None
 
 
 def _is_final(journal: Journal, error: BaseException) -> bool:
@@ -370,7 +349,8 @@ def _ended(scope: TaskScope, body: Body, result: Result | None = None, error: Ba
         error, paused = endings.foreign(journal), None
     elif paused is not None:
         paused = tuple({i.id: i for i in (*journal.waiting, *paused)}.values())
-    conclusion = journal.conclude(scope.answers_read_before, ended=result is not None or paused is not None)
+    ended = result is not None or paused is not None
+    conclusion = journal.conclude(scope.answers_read_before, ended=ended, error=error)
     if conclusion.drifted is not None and paused is not None:
         error, paused = endings.drifted(journal, conclusion), None
     outcome = Outcome("done", result, error, paused or (), conclusion, journal.misfit, body, journal.attempt)

@@ -55,18 +55,26 @@ class Effect:
     args: dict[str, Any]
     in_doubt: InDoubt
     idempotency_key: str
-    kind: Literal["step", "tool"] = "step"
+    kind: Literal["step", "tool", "task"] = "step"
     note: Mapping[str, Any] = field(default_factory=dict)
     permits: tuple[JournalRow, ...] = ()  # rights that this execution uses up, recorded in the same commit
+    within: str = ""  # the path of the strand that calls it
+    strand: runtime.Strand | None = None  # the one that it is itself
+    is_alone: bool = True  # nothing ran beside it, so that its ordinal is the same on every run
+    registry: codec.Registry | None = None  # that knows more types of results than the graph's
 
     @property
     def title(self) -> str:
         """What it is called in a message."""
-        return f"step({self.function})" if self.kind == "step" else f"tool {self.function!r}"
+        return f"step({self.function})" if self.kind == "step" else f"{self.kind} {self.function!r}"
 
     @property
     def place(self) -> str:
         """Where in its task it is, whatever else of the task runs again."""
+        if self.strand is not None:
+            return self.strand.path[:8]
+        if self.within:
+            return ids.hashed("place", self.within, self.function, self.key or "", self.ordinal)[:8]
         return ids.hashed("place", self.function, self.key or "", self.ordinal)[:8]
 
 
@@ -81,7 +89,7 @@ def perform(journal: Journal, effect: Effect, thunk: Callable[[], T]) -> T:
     """Return the recorded result of an effect, or run it and record it."""
     found = recorded(journal, effect)
     if found.row is not None and found.answers:
-        return cast("T", replayed(journal, found.row))
+        return cast("T", replayed(journal, found.row, effect.registry))
     return run(journal, effect, found.row, thunk)
 
 
@@ -107,8 +115,10 @@ def _matching(journal: Journal, effect: Effect) -> JournalRow | None:
     for row in sorted(journal.entries.values(), key=lambda r: r.seq):
         if row.kind != "step" or row.seq in journal.matched:
             continue
-        body = codec.loads(row.body)
+        body = journal.body(row)
         if body["function"] != effect.function or body["key"] != effect.key or body["digest"] != effect.digest:
+            continue
+        if body.get("within", "") != effect.within:
             continue
         if _code_of(body) in (effect.code, None):
             return row
@@ -133,11 +143,14 @@ def _refuse_other_arguments(journal: Journal, effect: Effect) -> None:
     for row in journal.entries.values():
         if row.kind != "step" or row.state == "not_happened" or row.seq in journal.matched:
             continue
-        body = codec.loads(row.body)
+        body = journal.body(row)
         same_place = body["key"] == effect.key and (effect.key is not None or body["ordinal"] == effect.ordinal)
         if (
             body["function"] == effect.function
             and same_place
+            and body.get("within", "") == effect.within
+            and effect.is_alone
+            and body.get("alone", True)
             and _may_be(effect, body)
             and row.attempt < journal.attempt
         ):
@@ -158,20 +171,23 @@ def _went_on(journal: Journal, row: JournalRow) -> bool:
     return later or any(a.row.seq > row.seq for a in journal.asked if not a.new)
 
 
-def replayed(journal: Journal, row: JournalRow | None) -> Any:
+def replayed(journal: Journal, row: JournalRow | None, registry: codec.Registry | None = None) -> Any:
     """Return the result on record, or raise the exception on record."""
     assert row is not None
     body = codec.loads(row.body)
     what = f"result of step {body['function']}"
     if row.state == "raised":
-        raise raised.again(body, lambda data, registry: journal.read(data, what, registry), journal.registry)
+        error = raised.again(body, lambda data, known: journal.read(data, what, known), journal.registry)
+        if "task" in body:
+            journal.raised[row.seq] = error
+        raise error
     if "lost" in body:
         raise UnstorableValueError(
             f"step({body['function']}) in node {journal.task.node!r} is on record and is not repeated, but its result could "
             f"not be kept: {body['lost']}; let the step return what can be stored",
             path=what,
         )
-    return journal.read(body["result"], what)
+    return journal.read(body["result"], what, registry)
 
 
 async def replayed_later(journal: Journal, row: JournalRow) -> Any:
@@ -185,7 +201,7 @@ async def replayed_later(journal: Journal, row: JournalRow) -> Any:
 def run(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Callable[[], T]) -> T:
     """Run an effect that has no record, and record it. `earlier` is the entry of a try that came to nothing."""
     row = _started(journal, effect, earlier)
-    token = runtime.inside.set(runtime.Inside(journal, effect.place))
+    token = runtime.inside.set(_inside(journal, effect))
     try:
         result = thunk()
     except BaseException as error:
@@ -207,12 +223,19 @@ def run(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Cal
 
 async def run_async(journal: Journal, effect: Effect, thunk: Callable[[], Awaitable[T]]) -> T:
     """Do what `perform` does for a coroutine function; every store call runs in a worker thread and survives cancellation."""
-    found = await off(recorded, journal, effect)
+    found = recorded(journal, effect) if effect.in_doubt == "rerun" else await off(recorded, journal, effect)
     if found.answers:
-        return cast("T", replayed(journal, found.row))
+        return cast("T", replayed(journal, found.row, effect.registry))
+    return await begin(journal, effect, found.row, thunk)
+
+
+async def begin(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Callable[[], Awaitable[T]]) -> T:
+    """Do what `run` does for a coroutine function."""
+    if effect.in_doubt == "rerun":  # its start is not stored
+        return await _awaited(journal, _started(journal, effect, earlier), effect, thunk())
     begun: list[JournalRow] = []
     try:
-        await off(lambda: begun.append(_started(journal, effect, found.row)))
+        await off(lambda: begun.append(_started(journal, effect, earlier)))
     except BaseException:
         if begun:  # cancelled at the last moment: no doubt about what was not begun
             await off(_ended, journal, begun[0], effect, "not_happened", {})
@@ -221,7 +244,7 @@ async def run_async(journal: Journal, effect: Effect, thunk: Callable[[], Awaita
 
 
 async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awaitable[T]) -> T:
-    token = runtime.inside.set(runtime.Inside(journal, effect.place))
+    token = runtime.inside.set(_inside(journal, effect))
     try:
         result = await work
     except BaseException as error:
@@ -231,6 +254,10 @@ async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awai
         runtime.inside.reset(token)
     await off(_finished, journal, row, effect, result, is_awaited=True)
     return result
+
+
+def _inside(journal: Journal, effect: Effect) -> runtime.Inside:
+    return runtime.Inside(journal, effect.place, effect.strand or runtime.strand_of(journal))
 
 
 async def off(fn: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -263,6 +290,12 @@ def _started(journal: Journal, effect: Effect, earlier: JournalRow | None) -> Jo
             "idempotency_key": effect.idempotency_key,
             **effect.note,
         }
+        if effect.within:
+            body["within"] = effect.within
+        if effect.strand is not None:
+            body["task"] = effect.strand.path
+        if not effect.is_alone:
+            body["alone"] = False
         task = journal.task
         row = JournalRow(
             task.ns, task.checkpoint_id, task.task_id, seq, "step", "executing", journal.attempt, clock.now(),
@@ -283,9 +316,8 @@ def _started(journal: Journal, effect: Effect, earlier: JournalRow | None) -> Jo
 
 def _finished(journal: Journal, row: JournalRow, effect: Effect, result: Any, *, is_awaited: bool = False) -> None:
     try:
-        more: dict[str, Any] = {
-            "result": codec.dumps(result, journal.registry, path=f"result of step {effect.function}")
-        }
+        known = effect.registry or journal.registry
+        more: dict[str, Any] = {"result": codec.dumps(result, known, path=f"result of step {effect.function}")}
     except UnstorableValueError as error:
         # The effect happened, so the record must say so: losing the value is better than doing it twice.
         more = {"result": codec.dumps(codec.UnknownValue("waitpoint:lost", f"{error}")), "lost": f"{error}"}
@@ -297,6 +329,8 @@ def _failed(journal: Journal, row: JournalRow, effect: Effect, error: BaseExcept
         # It paused inside, or the answer to its question was refused: no doubt about it on re-entry.
         _ended(journal, row, effect, "not_happened", {})
     elif isinstance(error, Exception):
+        if effect.strand is not None:
+            journal.raised[row.seq] = error
         _ended(journal, row, effect, "raised", raised.kept(error, journal.registry))
     elif effect.in_doubt == "rerun":
         with journal.lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from waitpoint import canonical, clock, codec, ids, runtime
 from waitpoint.checkpoint.base import JournalRow, QuestionRow, ThreadKey
@@ -78,6 +78,7 @@ class Asked:
     site: sites.Site
     match: str
     drift: int = 0
+    strand: str = ""  # the path of the strand that asks it
     new: bool = False
     used: bool = False
     taken: bool = False
@@ -92,7 +93,7 @@ class Asked:
         """Decode a stored question."""
         extra = codec.loads(row.extra)
         frames = tuple(sites.Frame(*frame) for frame in codec.loads(row.site))
-        return cls(row, frames, extra.get("match", row.digest), extra.get("drift", 0))
+        return cls(row, frames, extra.get("match", row.digest), extra.get("drift", 0), extra.get("strand", ""))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -129,6 +130,8 @@ class Question:
 class Journal:
     """The record of one attempt. Safe to use from several threads of that attempt."""
 
+    path: ClassVar[str] = ""  # as the outermost strand of the attempt: the body itself
+
     def __init__(
         self,
         task: TaskIdentity,
@@ -141,7 +144,9 @@ class Journal:
         self.attempt = attempt
         self.recorder = recorder
         self.registry: Registry | None = None
-        self.pauses: list[str] = []  # where a pause was raised in this attempt, for the swallow check
+        self.pauses: list[str] = []  # where the body was told to pause, for the swallow check
+        self.crew: Any = None  # the tasks that the body started; the engine ends the attempt with them
+        self.raised: dict[int, BaseException] = {}  # exceptions of tasks, by the position of their entries
         self.waiting: list[Interrupt[Any]] = []  # what those pauses ask
         self.misfit: tuple[str, BaseException] | None = None  # a question whose answer its class refused, and how
         self.refusal: PayloadError | None = None  # of a question that could not be told from another
@@ -156,6 +161,7 @@ class Journal:
         self.calls: dict[str, int] = {}  # how often each function was stepped in this attempt
         self.notes: dict[Any, Any] = {}  # what layers above remember for the length of this attempt
         self.matched: set[int] = set()  # entries that a step of this attempt was answered from
+        self.bodies: dict[int, tuple[JournalRow, dict[str, Any]]] = {}  # of entries, decoded
 
     # --- questions ---
 
@@ -176,15 +182,18 @@ class Journal:
 
         Raises `GraphInterrupt` while it is open, `QuestionWithdrawn` if it was withdrawn.
         """
-        site = sites.here()
+        site, strand = sites.here(), runtime.strand_of(self)
         digest = canonical.digest(question.payload)
         match = canonical.digest(question.payload, ignore=question.ignore) if question.ignore else digest
         with self.lock:
             self.check_open("ask a question")
-            found = self._find(site, match, question.key)
+            path = "" if strand is None else strand.path
+            found = self._find(site, match, question.key, path)
             if found is None:
-                found = self._new(question, site, digest, match)
+                found = self._new(question, site, digest, match, path)
             found.used = True
+            if strand is not None:
+                strand.reached.append(found)
         row = found.row
         if row.status == "open":
             raise self.pause([_interrupt(row, question)], sites.text(site))
@@ -215,7 +224,7 @@ class Journal:
 
     def pause(self, interrupts: list[Interrupt[Any]], place: str) -> GraphInterrupt:
         """Note that the body is being stopped here, and make the exception that stops it."""
-        self.pauses.append(place)
+        (runtime.strand_of(self) or self).pauses.append(place)
         self.waiting += interrupts
         return GraphInterrupt(interrupts)
 
@@ -240,17 +249,48 @@ class Journal:
                 )
             journal = journal.outer
 
-    def _find(self, site: sites.Site, match: str, key: str | None) -> Asked | None:
-        equal = [a for a in self.asked if not a.used and not a.is_gone and a.match == match and a.row.qkey == key]
+    def body(self, row: JournalRow) -> dict[str, Any]:
+        """Return what an entry holds, decoded once."""
+        known = self.bodies.get(row.seq)
+        if known is None or known[0] is not row:
+            known = self.bodies[row.seq] = row, codec.loads(row.body)
+        return known[1]
+
+    def try_again(self, strand: runtime.Strand) -> None:
+        """Let a strand run from its start again: what it reached is to be reached again."""
+        with self.lock:
+            for asked in strand.reached:
+                asked.used = False
+            strand.reached, strand.crew = [], None
+            known = {seq: self.entries[seq] for seq in self.matched if seq in self.entries}
+            self.matched -= {seq for seq, row in known.items() if self.body(row).get("within") == strand.path}
+            for name in [name for name in self.calls if name.startswith(f"{strand.path}/")]:
+                del self.calls[name]
+
+    def blame(self, error: BaseException | None) -> list[JournalRow]:
+        """Make tries that came to nothing of the tasks whose exception a body ended with; return their entries.
+
+        So they run again when the body does, instead of failing it for ever by what is on record.
+        """
+        with self.lock:
+            blamed = [seq for seq, raised in self.raised.items() if seq in self.entries and _came_of(error, raised)]
+            rows = [replace(self.entries[seq], state="not_happened") for seq in blamed]
+            self.entries.update((row.seq, row) for row in rows)
+            return rows
+
+    def _find(self, site: sites.Site, match: str, key: str | None, strand: str) -> Asked | None:
+        unused = [a for a in self.asked if not a.used and not a.is_gone and a.strand == strand]
+        equal = [a for a in unused if a.match == match and a.row.qkey == key]
         for candidate in equal:
             if sites.same(candidate.site, site):
                 return candidate
         return next((a for a in equal if sites.is_stale(a.site)), None)
 
-    def _new(self, question: Question, site: sites.Site, digest: str, match: str) -> Asked:
+    def _new(self, question: Question, site: sites.Site, digest: str, match: str, strand: str) -> Asked:
         task = self.task
         for other in self.asked:
-            if other.used and other.row.status == "open" and other.match == match and other.row.qkey == question.key:
+            is_open = other.used and other.row.status == "open" and other.strand == strand
+            if is_open and other.match == match and other.row.qkey == question.key:
                 self.refusal = PayloadError(
                     f"Node {task.node!r} asks the same question twice at once: a reviewer could not tell the two apart; "
                     f"give each a `key`, or say in the payload what it is about"
@@ -258,6 +298,8 @@ class Journal:
                 raise self.refusal
         seq = self.next_seq()
         extra: dict[str, Any] = {"path": task.path, "match": match} if match != digest else {"path": task.path}
+        if strand:
+            extra["strand"] = strand
         if question.form is not None:
             extra |= {"form": question.form, "form_data": question.form_data or {}}
         row = QuestionRow(
@@ -277,25 +319,27 @@ class Journal:
             extra=codec.dumps_plain(extra),
             asked_at=clock.now(),
         )
-        asked = Asked(row, site, match, new=True)
+        asked = Asked(row, site, match, strand=strand, new=True)
         self.asked.append(asked)
         return asked
 
     # --- the end of the attempt ---
 
-    def conclude(self, answers_read_before: int, *, ended: bool) -> Conclusion:
+    def conclude(self, answers_read_before: int, *, ended: bool, error: BaseException | None = None) -> Conclusion:
         """Seal the attempt and say what it changes.
 
         `answers_read_before` is the thread's `answer_seq` at the attempt before this one; answers given since and not
-        taken, at the site of a new question, are drift. `ended`: the body returned or paused, rather than failed.
+        taken, at the site of a new question, are drift. `ended`: the body returned or paused, rather than failed with
+        `error`.
         """
         with self.lock:
             self.sealed = True
             if not (self._asked or self._rows or self.entries or self.called):
                 return Conclusion()
-            end = Conclusion(last_effect=self._last_effect())
+            blamed = self.blame(error) if self.raised and not ended else []
+            end = Conclusion(last_effect=self._last_effect(), entries=blamed)
             if ended:
-                end.entries = [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
+                end.entries += [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
             if self.pauses:
                 end.entries += [r for r in self.entries.values() if r.kind == "permit" and r.attempt == self.attempt]
             end.known = list((self.entries | {r.seq: r for r in end.entries}).values())
@@ -316,7 +360,13 @@ class Journal:
     def _last_effect(self) -> float:
         if self.called:
             return float("inf")  # what a child graph did may lie after any answer
-        return max((r.seq for r in self.entries.values() if r.kind == "step" and r.state != "not_happened"), default=-1)
+        effects = [r for r in self.entries.values() if r.kind == "step" and r.state != "not_happened"]
+        last = max((r.seq for r in effects), default=-1)
+        if any(a.strand for a in self._asked or ()):
+            # What a task asked comes after its own place in the record, and is final once the task has ended.
+            done = {self.body(r).get("task") for r in effects if r.state != "executing"}
+            last = max([last, *(a.row.seq for a in self.asked if a.strand in done)])
+        return last
 
     def _is_fresh_exception(self, row: JournalRow) -> bool:
         return row.state == "raised" and row.attempt == self.attempt
@@ -324,7 +374,7 @@ class Journal:
     def _marked_if_drifted(self, new: Asked, answers_read_before: int, end: Conclusion) -> QuestionRow:
         for old in self.asked:
             unused = old.row.status == "answered" and not old.used and (old.row.settle_seq or 0) > answers_read_before
-            if unused and sites.same(old.site, new.site):
+            if unused and old.strand == new.strand and sites.same(old.site, new.site):
                 new.drift = old.drift + 1
                 paths = canonical.diff_paths(*(codec.loads(q.row.value, self.registry) for q in (old, new)))
                 extra = codec.loads(new.row.extra)
@@ -334,6 +384,15 @@ class Journal:
                     end.drifted = new
                 break
         return new.row
+
+
+def _came_of(error: BaseException | None, raised: BaseException) -> bool:
+    """Whether an error is this exception, was raised from it, or is a group that has it."""
+    while error is not None and error is not raised:
+        if isinstance(error, BaseExceptionGroup) and any(_came_of(e, raised) for e in error.exceptions):
+            return True
+        error = error.__cause__
+    return error is not None
 
 
 def _gone_on(row: JournalRow) -> JournalRow:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
-from waitpoint import canonical, codec, ids
+from waitpoint import canonical, codec, ids, runtime
 from waitpoint.errors import UsageError
 from waitpoint.interrupts import effects
 from waitpoint.interrupts import site as sites
@@ -74,13 +74,17 @@ def _described(
     module = ids.module_name(getattr(fn, "__module__", None) or "")  # one name, run as a script or imported
     name = f"{module}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
     digest = canonical.args_digest(args, kwargs)
+    strand = runtime.strand_of(journal)
+    within = "" if strand is None else strand.path
+    counted = f"{within}/{name}" if within else name
     with journal.lock:
         journal.check_open(f"start the step {name!r}")
-        ordinal = journal.calls.get(name, 0)
-        journal.calls[name] = ordinal + 1
+        ordinal = journal.calls.get(counted, 0)
+        journal.calls[counted] = ordinal + 1
     occurrence = key if key is not None else str(ordinal)
-    unique = ids.hashed("step", journal.task.key.thread_id, journal.task.task_id, name, digest, occurrence)
-    return Effect(name, sites.of_function(fn), digest, key, ordinal, _shown(args, kwargs), in_doubt, unique)
+    unique = ids.hashed("step", journal.task.key.thread_id, journal.task.task_id, counted, digest, occurrence)
+    shown, code = _shown(args, kwargs), sites.of_function(fn)
+    return Effect(name, code, digest, key, ordinal, shown, in_doubt, unique, within=within)
 
 
 def _shown(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tests.agents.gated import (
     shown,
 )
 from tests.agents.scripted import Scripted, calls, refuse_what_strict_providers_refuse
+from waitpoint.engine.answers import withdraw
 from waitpoint.errors import ConflictError, UnknownInterruptError, WaitpointError
 from waitpoint.graph.message import REMOVE_ALL_MESSAGES
 from waitpoint.types import Command
@@ -287,6 +288,29 @@ def test_a_message_after_some_decisions_keeps_what_was_done(call: Call, effects:
     with pytest.raises(UnknownInterruptError):
         call(agent, Command(resume={third: APPROVE}), THREAD)
     assert sorted(effects.lines()) == [PAID, "read notes"]
+
+
+# --- withdrawn questions ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", [(READ,), ()], ids=["beside another call", "alone"])
+def test_a_call_whose_question_was_withdrawn_is_not_run_and_the_model_is_told(
+    others: Any, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    model = Scripted(calls(PAY, *others), "all right")
+    agent = agent_of(effects, model, stored, approval(mode))
+    (question,) = ids(call(agent, ASKED, THREAD))
+    withdraw(stored, question, "no longer needed", by="ana")
+    state = call(agent, None, THREAD)
+    assert PAID not in effects.lines()
+    assert shown(model)[0] == (
+        "c1", "error", "The call of `pay` was not run, because the question about it was withdrawn: no longer needed",
+    )  # fmt: skip
+    assert [status for _, status, _ in shown(model)[1:]] == ["success"] * len(others)
+    assert state["messages"][-1].text == "all right"
+    with pytest.raises(WaitpointError):
+        call(agent, Command(resume={question: APPROVE if mode == "per_call" else {"decisions": [APPROVE]}}), THREAD)
+    assert PAID not in effects.lines()
 
 
 # --- reused ids -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ DENIED: Final = (
     "this tool call."
 )
 
+WITHDRAWN: Final = "The call of `{tool}` was not run, because the question about it was withdrawn{reason}"
+WITHDRAWAL: Final = "withdrawn"
 DECIDED: Final = "hitl_interrupt_decision"
 """Marks an answer that took the place of a result."""
 
@@ -87,9 +89,14 @@ def answer(call: ToolCall, decision: Mapping[str, Any]) -> ToolMessage:
         content=text,
         name=call["name"],
         tool_call_id=call["id"] or "",
-        status="error" if kind == "reject" else "success",
-        additional_kwargs={"lc_source": DECIDED, "lc_data": {"decision": kind}},
+        status="success" if kind == "respond" else "error",
+        additional_kwargs={} if kind == WITHDRAWAL else {"lc_source": DECIDED, "lc_data": {"decision": kind}},
     )
+
+
+def withdrawal(tool: str, reason: str) -> dict[str, str]:
+    """Return what stands for a decision where the question was withdrawn: nobody allowed the call, so it is not run."""
+    return {"type": WITHDRAWAL, "message": WITHDRAWN.format(tool=tool, reason=f": {reason}" if reason else "")}
 
 
 def with_notice(message: ToolMessage, executed: Mapping[str, Any], notice: str | None) -> ToolMessage:

@@ -26,7 +26,7 @@ from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.request import ToolCallRequest
 from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
 from waitpoint.checkpoint.base import JournalRow
-from waitpoint.errors import PayloadError, UsageError
+from waitpoint.errors import PayloadError, QuestionWithdrawn, UsageError
 from waitpoint.interrupts import effects, permits
 from waitpoint.interrupts.effects import Effect
 from waitpoint.interrupts.journal import Asked, Journal, Question, running
@@ -373,7 +373,10 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
         }
     schema = decision_schema(policy.allowed, call["name"], args_schema(tool))
     data = {"name": call["name"], "allowed": list(policy.allowed), "why": why}
-    asked = journal.ask(Question(frozen, key, (), schema, form=TOOL_APPROVAL, form_data=data))
+    try:
+        asked = journal.ask(Question(frozen, key, (), schema, form=TOOL_APPROVAL, form_data=data))
+    except QuestionWithdrawn as gone:
+        return decisions.answer(call, decisions.withdrawal(call["name"], gone.reason))
     decision = codec.loads(asked.row.answer or b"")
     if asked.row.comment:
         journal.notes.setdefault("remarks", {})[trail.call_id] = (asked.row.id, asked.row.comment)

@@ -22,7 +22,7 @@ from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.node import tool_runtime
 from waitpoint.agents.tool_node.request import ToolCallRequest
 from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
-from waitpoint.errors import ConfigError, PayloadError
+from waitpoint.errors import ConfigError, PayloadError, QuestionWithdrawn
 from waitpoint.interrupts import interrupt
 from waitpoint.interrupts.journal import Journal, Question
 from waitpoint.protocol import (
@@ -319,7 +319,10 @@ class _Turn:
             answer = read_batch(interrupt(payload), payload, schema, ids, names)
             question = ""
         else:
-            row = self.journal.ask(Question(payload, self._key, (), schema, form=HITL_REQUEST, form_data=data)).row
+            try:
+                row = self.journal.ask(Question(payload, self._key, (), schema, form=HITL_REQUEST, form_data=data)).row
+            except QuestionWithdrawn as gone:
+                return [self._decided(a, decisions.withdrawal(a.call["name"], gone.reason), "") for a in asked]
             answer = codec.loads(row.answer or b"")["decisions"]
             question = row.id
             if row.comment:

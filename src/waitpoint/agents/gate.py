@@ -308,16 +308,20 @@ class Trail:
         """Whether a decision of this attempt allows this call."""
         return digest in self._granted
 
+    def _is_try(self, key: str) -> bool:
+        """Whether a key is one of the present execution; a model may call its calls what it likes, so all is compared."""
+        call_id, _, number = key.rpartition("#")
+        return call_id == self.call_id and number.partition(".")[0] == str(self.done)
+
     def has_begun(self, tool: str, digest: str) -> bool:
         """Whether this execution was begun, or let through, in an earlier attempt: then it had what it needed."""
         if permits.is_noted(self.journal, f"{self.call_id}#{self.done}", digest):
             return True
-        start = f"{self.call_id}#{self.done}."
         with self.journal.lock:
             rows = [row for row in self.journal.entries.values() if row.kind == "step"]
         for row in rows:
             body = codec.loads(row.body)
-            if body["function"] == tool and body["digest"] == digest and str(body["key"]).startswith(start):
+            if body["function"] == tool and body["digest"] == digest and self._is_try(str(body["key"])):
                 return True
         return False
 

@@ -1,9 +1,9 @@
-"""The clean-up demo: makes a folder of files, and asks before it deletes or rewrites any of them.
+"""The clean-up demo: an agent that tidies a folder of files, and asks before it deletes or writes any of them.
 
-    python examples/cleanup.py [--fresh] [--folder FOLDER]
+    python examples/cleanup.py [--fresh] [--folder FOLDER] [--model PROVIDER:MODEL]
 
-On a terminal it asks there. Without one it prints the questions and the commands that answer them. Stop it as you like,
-with Ctrl-C or kill -9: started again it goes on where it was. The program itself is in tidying.py.
+On a terminal it asks there. Without one it prints what waits and the commands that decide. Stop it as you like, with Ctrl-C
+or kill -9: started again it goes on where it was. The agent is in cleanup_agent.py, the terminal's side in review.py.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cleanup_agent import TASK, Folder, make_agent
+from pydantic import ValidationError
+from review import allowed_decisions, answer_to, printable
 from scratch_files import make_files
-from tidying import builder
 
 from waitpoint.checkpoint.sqlite import SqliteSaver
-from waitpoint.errors import AlreadyAnsweredError, WaitpointError
+from waitpoint.errors import AlreadyAnsweredError
 from waitpoint.types import Answer, Command, Question
 
 THREAD = "cleanup"
 CONFIG = {"configurable": {"thread_id": THREAD}}
 SETTINGS = """# Made by examples/cleanup.py, for the command line.
 [graphs]
-cleanup = "tidying:graph"
+cleanup = "program:graph"
 
 [store]
 url = "sqlite:///threads.db"
@@ -36,158 +38,156 @@ url = "sqlite:///threads.db"
 [python]
 path = [{path}]
 """
-IN_DOUBT = {"h": "happened", "n": "not_happened", "s": "stop"}
+PROGRAM = '''"""Made by examples/cleanup.py: the agent of this folder, for the command line."""
+
+from pathlib import Path
+
+from cleanup_agent import Folder, make_agent
+
+HERE = Path(__file__).parent
+graph = make_agent(Folder(HERE / "files"), (HERE / "model.txt").read_text())
+'''
 
 
 def main() -> int:
     """Run the demo to its end, or to where the person leaves it."""
     options = arguments()
     place = Path(options.folder)
-    if not prepare(place, fresh=options.fresh):
+    if not prepare(place, options):
         return 2
+    files, model = Folder(place / "files"), (place / "model.txt").read_text()
     with SqliteSaver(place / "threads.db") as saver:
-        graph = builder.compile(checkpointer=saver, name="cleanup")
         try:
-            go_on(graph, place)
-            if sys.stdin.isatty() and sys.stdout.isatty():
-                print(f"Another terminal can answer too: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
-                while questions := saver.pending(thread_id=THREAD):
-                    if not ask(graph, questions[0], len(questions)):
-                        print("\nYour answers are kept; `make demo` goes on here.")
-                        return 0
-            elif questions := saver.pending(thread_id=THREAD):
-                tell_how_to_answer(questions, place)
-                return 0
+            agent = make_agent(files, model, saver)
+        except Exception as error:  # noqa: BLE001 - a provider's package may raise anything, of a missing key say
+            print(f"Model '{printable(model)}' cannot be used: {printable(error)}", file=sys.stderr)
+            return 2
+        try:
+            go_on(agent)
+            on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+            if on_terminal:
+                print(f"\nAnother terminal can decide too: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
+            while questions := saver.pending(thread_id=THREAD):
+                if not on_terminal:
+                    tell_how_to_decide(questions, place)
+                    return 0
+                answer = answer_to(questions[0], len(questions), files.described)
+                if answer is None:
+                    print("\nWhat you decided is kept; `make demo` goes on here.")
+                    return 0
+                run(agent, Command(resume={questions[0].id: Answer(answer, by=getpass.getuser())}))
         except KeyboardInterrupt:
             print("\nStopped. Nothing is lost: `make demo` goes on here.")
             return 130
-        state = graph.get_state(CONFIG)
+        state = agent.get_state(CONFIG)
         if state.next:
-            print("Not everything could be done. Mend the cause; `make demo` tries the rest again.")
+            print("Not all is done: something failed, or another terminal is at work. `make demo` goes on here.")
             return 1
-        report(state.values, place)
+        report(state.values["messages"], place)
     return 0
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Clean up a folder of files, asking before each change.")
+    parser = argparse.ArgumentParser(description="An agent that cleans up a folder, and asks before each change.")
     parser.add_argument("--fresh", action="store_true", help="start anew with new files")
     parser.add_argument("--folder", default="demo-files", help="where to work (default: %(default)s)")
+    parser.add_argument("--model", help="a chat model, such as openai:gpt-5.5 (default: a scripted one, without a key)")
     return parser.parse_args()
 
 
-def prepare(place: Path, *, fresh: bool) -> bool:
+def prepare(place: Path, options: argparse.Namespace) -> bool:
     """Make the folder with its files and settings, if it is not there."""
-    settings = place / "waitpoint.toml"
+    settings, program, model = place / "waitpoint.toml", place / "program.py", place / "model.txt"
     is_ours = settings.is_file() and settings.read_text().startswith("# Made by examples/cleanup.py")
     if place.exists() and any(place.iterdir()) and not is_ours:
         print(f"'{place}' holds something else; name another --folder", file=sys.stderr)
         return False
-    if fresh and is_ours:
+    if options.fresh and is_ours:
         shutil.rmtree(place)
+    elif is_ours and (place / "threads.db").exists() and not program.exists():
+        print(f"'{place}' is of an earlier version of this demo; start anew with --fresh", file=sys.stderr)
+        return False
     place.mkdir(parents=True, exist_ok=True)
     path = os.path.relpath(Path(__file__).parent, place)
     if not settings.exists():
         settings.write_text(SETTINGS.format(path=f'"{path}"'), encoding="utf-8")
+    program.write_text(PROGRAM, encoding="utf-8")
+    if options.model or not model.exists():
+        model.write_text(options.model or "scripted", encoding="utf-8")
     if not (place / "files").exists():
         make_files(place / "files")
         print(f"Made a folder of files to clean up: {place / 'files'}")
     return True
 
 
-def go_on(graph: Any, place: Path) -> None:
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def go_on(agent: Any) -> None:
     """Start the thread, or go on with what a stop or a crash left undone; questions stay open."""
-    is_new = graph.get_state(CONFIG).created_at is None
+    is_new = agent.get_state(CONFIG).created_at is None
+    run(agent, {"messages": [("user", TASK)]} if is_new else None)
+
+
+def run(agent: Any, given: Any) -> None:
+    """Run the agent to its next questions or its end, showing what it says and what its tools return."""
     try:
-        graph.invoke({"folder": str((place / "files").absolute())} if is_new else None, CONFIG)
-    except OSError as error:
-        print(f"A file could not be touched: {printable(error)}")
-
-
-# --- on a terminal ----------------------------------------------------------------------------------------------------
-
-
-def ask(graph: Any, question: Question, count: int) -> bool:
-    """Ask one question and act on the answer; False if the person leaves."""
-    answer = answer_to(question, count)
-    if answer is None:
-        return False
-    value = Answer(answer[0], by=getpass.getuser())
-    try:
-        output = graph.invoke(Command(resume={question.id: value}), CONFIG)
+        for part in agent.stream(given, CONFIG, stream_mode="updates"):
+            if not part.pop("__metadata__", {}).get("cached"):  # cached: of an earlier run
+                show(part)
     except AlreadyAnsweredError as error:
-        print(f"  {error.answered_by or 'Somebody'} answered this meanwhile.")
-        return True
-    except (WaitpointError, OSError) as error:
-        print(f"  {printable(error)}")
-        return True
-    file = str(question.value.get("question", "")).partition(" ")[2].rstrip("?")
-    result = next((d["result"] for d in output["done"] if d["file"] == file), None)
-    if result is not None:
-        print(f"  {result}")
-    return True
+        print(f"  {printable(error.answered_by or 'Somebody')} answered this meanwhile.")
+    except ValidationError as error:
+        for each in error.errors():
+            print(f"  This does not fit: {printable('.'.join(map(str, each['loc'])))}: {printable(each['msg'])}")
+    except Exception as error:  # noqa: BLE001 - a model's client may raise anything; the thread is kept
+        print(f"  This failed: {type(error).__name__}: {printable(error)}")
 
 
-def answer_to(question: Question, count: int) -> tuple[Any] | None:
-    """Read an answer from the terminal; None to leave."""
-    value = question.value
-    print(f"\n[{count} to decide]")
-    if value.get("type") == "in_doubt":
-        print(f"  A crash left it open whether this happened: {printable(value['name'])} {printable(value['args'])}")
-        key = key_pressed("  (h)appened, (n)ot happened, (s)top, (q)uit? ", "hnsq")
-        return None if key == "q" else ({"type": IN_DOUBT[key]},)
-    for line in value["changes"]:
-        print(f"  | {coloured(printable(line))}")
-    key = key_pressed(f"  {printable(value['question'])} ({printable(value['why'])}) [y/n/q] ", "ynq")
-    return None if key == "q" else (key == "y",)
-
-
-def key_pressed(prompt: str, allowed: str) -> str:
-    """Ask until one of the allowed letters comes; the end of the input means q."""
-    while True:
-        try:
-            key = input(prompt).strip().lower()[:1]
-        except EOFError:
-            return "q"
-        if key and key in allowed:
-            return key
-        print(f"  Please press one of {', '.join(allowed)} and Enter.")
-
-
-def printable(value: object) -> str:
-    """Return a text that cannot steer the terminal."""
-    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in str(value))
-
-
-def coloured(line: str) -> str:
-    """Return a line of a difference in its colour."""
-    colour = {"+": 32, "-": 31, "@": 36}.get(line[:1])
-    return line if colour is None or os.environ.get("NO_COLOR") else f"\x1b[{colour}m{line}\x1b[0m"
+def show(part: dict[str, Any]) -> None:
+    """Print the messages of a step that ended; the last message is for the report."""
+    for update in part.values():
+        for message in update.get("messages", []) if isinstance(update, dict) else []:
+            notice, _, text = message.text.rpartition("Tool response:\n")  # of a call that was edited
+            first, *more = text.splitlines() or [""]
+            rest = f" (and {len(more)} more lines)" if more else ""
+            if message.type == "tool":
+                edited = " (as you changed it)" if notice else ""
+                print(f"  {printable(message.name)}: {printable(first)}{rest}{edited}")
+            elif message.tool_calls and first:
+                print(f"\nAgent: {printable(message.text)}")
 
 
 # --- what is left to say ----------------------------------------------------------------------------------------------
 
 
-def tell_how_to_answer(questions: list[Question], place: Path) -> None:
-    """Print the questions with the commands that answer them."""
+def tell_how_to_decide(questions: list[Question], place: Path) -> None:
+    """Print what waits with the commands that decide."""
     command = waitpoint(place)
-    count = "1 question waits" if len(questions) == 1 else f"{len(questions)} questions wait"
-    print(f"{count}. This is no terminal, so answer from the command line:\n")
+    count = "1 decision waits" if len(questions) == 1 else f"{len(questions)} decisions wait"
+    print(f"\n{count}. This is no terminal, so decide from the command line:\n")
     print(f"    cd {shlex.quote(str(place))}")
     print(f"    {command} inbox\n")
     for question in questions:
-        print(f"{printable(question.value.get('question'))} - {printable(question.value.get('why'))}")
-        print(f"    {command} answer {question.id[:8]} true     # or false\n")
-    print("What is answered is done at once. `make demo` tells what is left.")
+        name, args, short = question.value["name"], question.value["args"], question.id[:8]
+        if question.value["type"] == "in_doubt":
+            print(f"A crash left it open whether this happened: {name} {printable(args.get('path'))}")
+            print(f"    {command} show {short}\n")
+        elif allowed_decisions(question) == ["respond"]:
+            print(printable(args["question"]))
+            print(f"    {command} respond {short} done.md\n")
+        else:
+            print(f"{name} {printable(args['path'])} - {printable(args['why'])}")
+            print(f"    {command} approve {short}     # or: show, edit, reject --reason TEXT\n")
+    print("What is decided is done at once. `make demo` tells what is left.")
 
 
-def report(output: Any, place: Path) -> None:
-    """Print what came of it, and what to try next."""
-    done = output.get("done", [])
-    print(f"\nAll is decided: {len(done)} files.")
-    for each in done:
-        print(f"  {each['result']:<10} {printable(each['file'])}")
+def report(messages: list[Any], place: Path) -> None:
+    """Print what the agent says last, and what to try next."""
+    print("\nAll is done. The agent reports:\n")
+    for line in messages[-1].text.splitlines():
+        print(f"  {printable(line)}".rstrip())
     command = waitpoint(place)
     print(f"\nWhat was really touched is in {place / 'audit.log'}. To look at how it went, and to start anew:\n")
     print(f"    cd {shlex.quote(str(place))}")

@@ -1,6 +1,6 @@
 """Run the clean-up demo and kill it at each of its points in turn, then start it again; a folder is left for each.
 
-    python tests/demo_killed.py FOLDER STEP
+    python tests/demo/killed.py FOLDER STEP
 
 A point is a moment before or after a transition of the store, or an effect on a file, or a line of the audit log. Every
 STEP-th point gets a folder of its own. Each run is a fork, so that nothing is imported twice. Prints a JSON line for each
@@ -17,14 +17,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 import cleanup
-import tidying
+import cleanup_agent
 
 from waitpoint.checkpoint.sqlite import SqliteSaver
+from waitpoint.types import Question
 
-KEPT = "notes/meeting.md"  # the one file that is answered no
+MEETING = "notes/meeting.md"  # is to stay as it is
+CHINESE = "notes/会议纪要.md"  # is written as a person wants it
+LOG = "server.log"  # is to be longer, which the agent proposes anew
 
 
 class Points:
@@ -66,9 +69,19 @@ class Terminal:
         pass
 
 
-def answer(prompt: str, allowed: str) -> str:
-    assert allowed == "ynq", f"asked about a doubt that a probe can settle: {prompt}"
-    return "n" if KEPT in prompt else "y"
+def answer(question: Question, _count: int, _described: Any) -> dict[str, Any]:
+    """Decide in each of the four ways, on the card alone."""
+    name, args = question.value["name"], question.value["args"]
+    assert question.value["type"] == "tool_approval", f"asked about a doubt that a probe can settle: {name} {args}"
+    if name == "ask_user":
+        return {"type": "respond", "message": "Call it done.md."}
+    if args["path"] == MEETING:
+        return {"type": "reject", "message": "It is read tomorrow."}
+    if args["path"] == CHINESE:
+        return {"type": "edit", "edited_action": {"name": name, "args": {**args, "content": "没有了\n"}}}
+    if args["path"] == LOG and not args["why"].startswith("you said"):
+        return {"type": "reject", "message": "keep 30 lines"}
+    return {"type": "approve"}
 
 
 def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
@@ -81,8 +94,8 @@ def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
             points.around(SqliteSaver, name)
         for name in ("unlink", "replace"):
             points.around(Path, name)
-        points.around(tidying, "note")
-        cleanup.key_pressed = answer
+        points.around(cleanup_agent.Folder, "_note")
+        cleanup.answer_to = answer
         sys.stdin = sys.stdout = Terminal()  # type: ignore[assignment]
         sys.argv = ["cleanup.py", "--folder", str(folder)]
         code = cleanup.main()

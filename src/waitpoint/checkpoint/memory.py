@@ -323,7 +323,8 @@ class InMemorySaver(BaseCheckpointSaver):
             thread.checkpoints.setdefault(ns, {})[name] = values
             if name > thread.newest.get(ns, ""):
                 thread.newest[ns] = name
-        thread.items.update(fresh.items)
+        if fresh.items:
+            thread.items.update(fresh.items)
         for row in writes.outcomes:
             thread.outcomes.setdefault((row.ns, row.checkpoint_id), {})[row.task_id] = _of_outcome(row)
         for entry in writes.journal:
@@ -334,12 +335,13 @@ class InMemorySaver(BaseCheckpointSaver):
         for question in fresh.questions.values():
             self._questions[question.id] = question
             thread.by_root.setdefault(question.root_checkpoint, []).append(question)
-            thread.by_checkpoint.setdefault((question.ns, question.checkpoint_id), []).append(question)
+            if question.ns:
+                thread.by_checkpoint.setdefault((question.ns, question.checkpoint_id), []).append(question)
             self._list_if_answerable(question)
         if writes.withdrawn or writes.replaceable or writes.final or writes.reopened:
             self._change_questions(thread.row.key, writes, at)
-        for event in writes.events:
-            thread.events.append((event.kind, event.at, event.ref, event.data))
+        if writes.events:
+            thread.events.extend([(event.kind, event.at, event.ref, event.data) for event in writes.events])
 
     def _change_questions(self, key: ThreadKey, writes: Writes, at: float) -> None:
         for name, reason in writes.withdrawn:

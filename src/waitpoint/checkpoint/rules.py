@@ -32,8 +32,10 @@ values_of_question = attrgetter(*QuestionRow.__slots__)
 
 def check_key(key: ThreadKey) -> None:
     """Refuse a key that stores would not keep apart from another: a number is not its text."""
-    for name, value in zip(ThreadKey._fields, key, strict=True):
-        check_text(name, value)
+    thread_id, graph = key
+    if type(thread_id) is not str or type(graph) is not str:
+        check_text("thread_id", thread_id)
+        check_text("graph", graph)
 
 
 def check_text(name: str, value: object) -> None:

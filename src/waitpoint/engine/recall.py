@@ -14,6 +14,8 @@ from waitpoint.engine import heads
 from waitpoint.engine.heads import Head
 from waitpoint.engine.segment import Segment
 
+FEW = 4  # questions that a store in memory tells as fast as they are recalled
+
 _outcome_order = attrgetter("at", "task_id")
 _question_order = attrgetter("asked_at", "ns", "task_id", "seq")
 
@@ -34,10 +36,14 @@ def keep(segment: Segment, head: Head, status: Status) -> None:
     """Note how the rest that was just stored left the thread; its row is compared, and read, before this is used."""
     if not segment.is_plain or head.row is None:
         return
+    if not segment.saver.blocking and len(segment.questions) < FEW:
+        return
     outcomes = [row for row in segment.outcomes.values() if row.checkpoint_id == head.id]
     questions = [row for row in segment.questions.values() if row.root_checkpoint == head.id]
-    outcomes.sort(key=_outcome_order)
-    questions.sort(key=_question_order)
+    if len(outcomes) > 1:
+        outcomes.sort(key=_outcome_order)
+    if len(questions) > 1:
+        questions.sort(key=_question_order)
     thread = ThreadRow(segment.key, status, segment.fence, segment.answer_seq, 0, head.id, None, None, None, 0.0, 0.0)
     head.left = Loaded(thread, head.row, outcomes, (), questions)
 

@@ -178,6 +178,10 @@ class Segment:
 
     def _commit_all(self, writes: Writes, *, rest: Rest | None = None, durable: bool) -> None:
         """Commit with the checkpoints that were kept back and all items landing first."""
+        if not self._unsaved and not self._items:
+            self._commit(writes, rest=rest, durable=durable)
+            self._ask(writes)
+            return
         for ns, row in self._unsaved.items():
             row.parent_id = self._saved.get(ns)
         full = Writes(
@@ -187,6 +191,9 @@ class Segment:
         self._commit(full, rest=rest, durable=durable)
         self._saved |= {ns: row.id for ns, row in self._unsaved.items()}
         self._unsaved, self._items = {}, []
+        self._ask(writes)
+
+    def _ask(self, writes: Writes) -> None:
         for question in writes.questions:
             self.questions[question.id] = question
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 from typing import Any
 
+import langchain_core.language_models
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
@@ -43,6 +45,13 @@ def test_other_versions_are_refused_and_the_right_one_named(saver: Any, options:
         graph.stream_events(EMPTY, thread(), **options)
     with pytest.raises(ConfigError, match='pass version="v3"'):
         asyncio.run(graph.astream_events(EMPTY, thread(), **options))
+
+
+def test_a_langchain_core_that_is_too_old_is_named_with_the_cure(saver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(langchain_core.language_models, "chat_model_stream")
+    monkeypatch.setitem(sys.modules, "langchain_core.language_models.chat_model_stream", None)
+    with pytest.raises(ConfigError, match="pip install -U langchain-core"):
+        chain(saver, whole).stream_events(EMPTY, thread(), version="v3")
 
 
 @pytest.mark.parametrize("options", [{"stream_mode": "values"}, {"subgraphs": True}])

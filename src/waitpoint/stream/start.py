@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 
+from waitpoint.errors import ConfigError
 from waitpoint.stream.builtin import LifecycleTransformer, MessagesTransformer, ValuesTransformer
 from waitpoint.stream.mux import Factory, Mux
 from waitpoint.stream.pump import AsyncPump, Part, Pump
@@ -31,4 +32,11 @@ def async_run_of(
 
 
 def _modes(mux: Mux) -> tuple[str, ...]:
+    try:
+        from langchain_core.language_models import _compat_bridge, chat_model_stream  # noqa: F401 - are they there?
+    except ImportError as error:
+        raise ConfigError(
+            "Event streams show messages as streams of content blocks, which the installed langchain-core does not have "
+            "yet; install a newer one (pip install -U langchain-core), or use stream()"
+        ) from error
     return tuple(dict.fromkeys((*ALWAYS, *mux.modes)))

@@ -20,7 +20,7 @@ from waitpoint.agents.models import init_chat_model
 from waitpoint.agents.nodes import TwoForms
 from waitpoint.agents.routes import Routes, hook_node
 from waitpoint.agents.state import AgentSchemas, AgentState, merged_schemas
-from waitpoint.agents.structured_output import as_strategy, structured_names
+from waitpoint.agents.structured_output import as_strategy, state_of, structured_names
 from waitpoint.agents.tool_calls import AgentTools
 from waitpoint.errors import ConfigError
 from waitpoint.graph.state import CompiledStateGraph, StateGraph
@@ -72,7 +72,7 @@ def create_agent(
         name=name,
     )
     schemas = [AgentState, *(m.state_schema for m in middleware), *([state_schema] if state_schema else ())]
-    graph = _built(merged_schemas(label, schemas), context_schema, calls, own, middleware)
+    graph = _built(merged_schemas(label, [*schemas, *state_of(strategy)]), context_schema, calls, own, middleware)
     stops = {"interrupt_before": _names(interrupt_before), "interrupt_after": _names(interrupt_after)}
     compiled = graph.compile(checkpointer, cache=cache, store=store, debug=debug, name=name, **stops)
     asking = next((m for m in approvals if m.policies.asking()), None)

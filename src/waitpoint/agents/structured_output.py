@@ -6,12 +6,12 @@ import dataclasses
 import json
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, Generic, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, NotRequired, Union, get_args, get_origin
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from pydantic import BaseModel, TypeAdapter
-from typing_extensions import TypeVar, is_typeddict
+from typing_extensions import TypedDict, TypeVar, is_typeddict
 
 from waitpoint import schemas
 from waitpoint.agents.errors import (
@@ -19,6 +19,7 @@ from waitpoint.agents.errors import (
     StructuredOutputError,
     StructuredOutputValidationError,
 )
+from waitpoint.agents.state import OmitFromInput
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.errors import (
     ConfigError,
@@ -187,6 +188,15 @@ def structured_names(strategy: Any) -> frozenset[str]:
     if isinstance(strategy, AutoStrategy):
         strategy = ToolStrategy(strategy.schema)
     return frozenset(spec.name for spec in strategy.schema_specs) if isinstance(strategy, ToolStrategy) else frozenset()
+
+
+def state_of(strategy: Any) -> list[Any]:
+    """Return the part of a state's schema that says which classes a result may be of, so that they can be stored."""
+    kinds = tuple(s for s in _alternatives(strategy.schema) if not isinstance(s, dict)) if strategy is not None else ()
+    if not kinds:
+        return []
+    hint = NotRequired[Annotated[Union[kinds] | None, OmitFromInput]]  # noqa: UP007 - its members are known at run time
+    return [TypedDict("StructuredState", {"structured_response": hint})]  # type: ignore[operator]
 
 
 def _alternatives(schema: Any) -> list[Any]:

@@ -42,6 +42,7 @@ IMPORTED_WHEN_USED = {
     "langchain_core": "about a second, and most graphs hold no messages",
     "pydantic": "100 ms, and most graphs hold no models",
     "pydantic_core": "comes with pydantic",
+    "redis": "only caches in Redis",
     "rich": "only the command line on a terminal",
     "typer": "only the command line",
     "zoneinfo": "2 ms, and few values have any",

@@ -53,6 +53,8 @@ class Database:
             path = str(source)
         else:
             raise UsageError(f"cannot open a {type(source).__name__} - give a path, ':memory:' or a sqlite3.Connection")
+        # A given connection may be another holder's too (a saver's, a store's): their transactions must not meet in it.
+        self._alone = None if self._given is None else _shared.setdefault(id(self._given), threading.Lock())
         self.in_memory = path in {"", ":memory:"}
         self.name = ":memory:" if self.in_memory else path
         self._path = self.name if self.in_memory else str(Path(path).absolute())
@@ -77,14 +79,17 @@ class Database:
 
     def write(self, apply: Callable[[Cursor, Change], Result], change: Change, durable: bool) -> Result:
         """Apply a change in a write transaction; see `Writer.run`."""
-        return self._writer.run(apply, change, durable)
+        if self._alone is None:
+            return self._writer.run(apply, change, durable)
+        with self._alone:
+            return self._writer.run(apply, change, durable)
 
     def read(
         self, find: Callable[Concatenate[Cursor, Args], Result], *args: Args.args, **kwargs: Args.kwargs
     ) -> Result:
         """Read in one snapshot, without waiting for writers."""
         if self.in_memory:
-            return self._writer.run(lambda cursor, _: find(cursor, *args, **kwargs), None, durable=False)
+            return self.write(lambda cursor, _: find(cursor, *args, **kwargs), None, durable=False)
         if not self._is_open:
             self.open()
         try:
@@ -259,6 +264,7 @@ def _path_of(connection: sqlite3.Connection) -> str:
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_shared: weakref.WeakValueDictionary[int, threading.Lock] = weakref.WeakValueDictionary()  # by a connection's id
 _inherited: list[Any] = []
 _forking = threading.Lock()  # taken first, so that two forks cannot hold each other's databases
 _held: list[Database] = []

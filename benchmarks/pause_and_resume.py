@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from benchmarks.measure import Row, Work, compare, main
 from benchmarks.sides import STORES, Side, config
 
-ROUNDS = 20
+ROUNDS = 60
 TARGETS = {"memory": 10.0, "SQLite": 5.0}
 
 
@@ -58,7 +58,7 @@ def work(side: Side, saver: Any) -> Work:
 def measure(quick: bool) -> Iterator[Row]:
     """Measure on each store."""
     for store in STORES:
-        yield compare("pause and resume", store, work, times=5 if quick else 25, at_least=TARGETS[store])
+        yield compare("pause and resume", store, work, times=3 if quick else 15, at_least=TARGETS[store])
 
 
 if __name__ == "__main__":

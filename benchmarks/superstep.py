@@ -13,7 +13,7 @@ from benchmarks.measure import Row, Work, compare, main
 from benchmarks.sides import STORES, Side, config
 
 NODES = 20
-THREADS = 10
+THREADS = 30
 
 
 class State(TypedDict):
@@ -47,7 +47,7 @@ def work(side: Side, saver: Any) -> Work:
 def measure(quick: bool) -> Iterator[Row]:
     """Measure on each store."""
     for store in STORES:
-        yield compare("superstep", store, work, times=5 if quick else 25, at_least=8)
+        yield compare("superstep", store, work, times=3 if quick else 15, at_least=8)
 
 
 if __name__ == "__main__":

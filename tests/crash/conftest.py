@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Server:
     """Runs a program in a process of its own, which dies at the points that are named."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.crash.programs.server"]
+    def __init__(self, module: str = "tests.crash.programs.server") -> None:
+        command = [sys.executable, "-m", module]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
     def run(self, folder: Path, program: str, durability: str, at: tuple[int, ...] = ()) -> dict[str, Any]:

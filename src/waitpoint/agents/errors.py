@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.tools import ToolException
+
 from waitpoint.errors import WaitpointError
 
 
-class ToolInvocationError(WaitpointError):
+class ToolInvocationError(WaitpointError, ToolException):
     """The model's arguments do not fit the tool; the text names only arguments that the model controls."""
 
     code = "tool_arguments"
@@ -16,11 +18,11 @@ class ToolInvocationError(WaitpointError):
     def __init__(self, tool_name: str, source: Exception, args: Mapping[str, Any], text: str | None = None) -> None:
         self.tool_name = tool_name
         self.source = source
-        self.tool_args = dict(args)
+        self.tool_kwargs = dict(args)
         reason = source if text is None else text
         self.message = (
-            f"Error invoking tool '{tool_name}' with kwargs {self.tool_args} with error:\n {reason}\n Please fix the error and "
-            f"try again."
+            f"Error invoking tool '{tool_name}' with kwargs {self.tool_kwargs} with error:\n {reason}\n "
+            f"Please fix the error and try again."
         )
         super().__init__(self.message)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as make_tool
 
 from waitpoint import runtime as runtimes
-from waitpoint.agents import gate
+from waitpoint.agents import gate, history
 from waitpoint.agents.passing import must_pass
 from waitpoint.agents.tool_node import execute, failures
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
@@ -229,13 +230,12 @@ class ToolNode(Runnable[Any, Any]):
         )
 
     def _calls(self, messages: Sequence[AnyMessage]) -> list[ToolCall]:
-        last = next((m for m in reversed(messages) if isinstance(m, AIMessage)), None)
+        last, _ = history.last_call(messages)
         if last is None:
             raise ConfigError(
                 f"ToolNode {self.name!r} found no AIMessage, so there are no calls to run; call a model first"
             )
-        done = {m.tool_call_id for m in messages[list(messages).index(last) :] if isinstance(m, ToolMessage)}
-        return [call for call in last.tool_calls if call["id"] not in done]
+        return history.pending_calls(messages)
 
     def _request(self, call: ToolCall, state: Any, config: Any) -> ToolCallRequest:
         tool = self._tools.get(call["name"])
@@ -280,11 +280,16 @@ def _joined(found: Sequence[Any]) -> list[Any]:
 
 
 def _shaped(parts: list[Any], shape: str, key: str) -> Any:
-    messages = [p for p in parts if not isinstance(p, Command | Send)]
     commands = [p for p in parts if isinstance(p, Command)]
     if not commands:
-        return messages if shape == "list" else {key: messages}
-    return [*([messages if shape == "list" else {key: messages}] if messages else []), *_merged(commands)]
+        return parts if shape == "list" else {key: parts}
+    merged = _merged(commands)
+    kept = [p for p in parts if not isinstance(p, Command) or any(p is c for c in merged)]
+    out: list[Any] = []
+    for is_command, group in itertools.groupby(kept, lambda p: isinstance(p, Command)):
+        together = list(group)
+        out += together if is_command else [together if shape == "list" else {key: together}]
+    return [*out, *(c for c in merged if not any(c is p for p in kept))]
 
 
 def _merged(commands: list[Command[Any]]) -> list[Command[Any]]:

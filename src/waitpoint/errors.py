@@ -37,6 +37,7 @@ __all__ = [
     "NodeFailedError",
     "NodeTimeoutError",
     "NotFoundError",
+    "NotSupportedError",
     "OutsideGraphError",
     "ParentCommand",
     "PayloadError",
@@ -98,6 +99,12 @@ class AsyncOnlyError(UsageError, NotImplementedError):
     """Something that exists only in its async form was called in a blocking run, or the other way round."""
 
     code = "async_only"
+
+
+class NotSupportedError(UsageError, NotImplementedError):
+    """What was declared has a form that cannot work here, such as a generator; the text names one that can."""
+
+    code = "not_supported"
 
 
 class OutsideGraphError(UsageError, RuntimeError):

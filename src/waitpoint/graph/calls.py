@@ -83,6 +83,18 @@ def name_of(action: Any) -> str:
     return str(getattr(action, "__name__", type(action).__name__))
 
 
+def wanted_by(action: Any) -> dict[str, str]:
+    """Return which parameters of a function want what, if nobody passes them; none is taken for an input."""
+    try:
+        parameters = inspect.signature(action).parameters.values()
+    except (TypeError, ValueError):
+        return {}  # a builtin that does not tell
+    hints = resolved_hints(action)
+    by_keyword = [p for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
+    asked = {p.name: _asked(p, hints.get(p.name, p.annotation)) for p in by_keyword}
+    return {name: what for name, what in asked.items() if what is not None and what != "error"}
+
+
 def _cure(action: Any) -> str:
     if hasattr(action, "compile") and hasattr(action, "add_node"):
         return "; call .compile() on the graph first"

@@ -20,8 +20,9 @@ from waitpoint.graph.build import build
 from waitpoint.graph.calls import make_call, name_of
 from waitpoint.graph.declaration import BranchSpec, Declaration, StateNodeSpec
 from waitpoint.graph.hints import command_destinations, input_hint, literal_returns
+from waitpoint.graph.policies import Retry, cache_policy_of, retries_of, seconds_of
 from waitpoint.graph.validate import DEFAULT_ERROR_HANDLER, validate
-from waitpoint.records import END, START, CachePolicy, RetryPolicy
+from waitpoint.records import END, START, CachePolicy
 
 __all__ = ["Checkpointer", "CompiledStateGraph", "StateGraph"]
 
@@ -42,7 +43,6 @@ class Invokable(Protocol):
 
 
 StateNode = Callable[..., Any] | Invokable
-Retry = RetryPolicy | Sequence[RetryPolicy]
 Checkpointer = BaseCheckpointSaver | bool | None
 
 # They separate the parts of a namespace ("node:task|inner:task"), so no node's name may hold one.
@@ -157,12 +157,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             call=make_call(action, name),
             input_schema=declared_input or self.declared.state_schema,
             metadata=dict(metadata or {}),
-            retry_policy=_retries(retry_policy),
-            cache_policy=_cache_policy(cache_policy),
+            retry_policy=retries_of(retry_policy),
+            cache_policy=cache_policy_of(cache_policy),
             error_handler=None if error_handler is None else make_call(error_handler, f"__error_handler__{name}"),
             ends=_ends(destinations) if destinations is not None else command_destinations(action),
             defer=defer,
-            timeout=_seconds(timeout),
+            timeout=seconds_of(timeout),
         )
         self.declared.add_schema(spec.input_schema)
         self.declared.nodes[name] = spec
@@ -192,10 +192,10 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> Self:
         """Set what nodes without their own get at `compile()`; what is left out here stays as it was set before."""
         given: dict[str, Any] = {
-            "retry_policy": _retries(retry_policy),
-            "cache_policy": _cache_policy(cache_policy),
+            "retry_policy": retries_of(retry_policy),
+            "cache_policy": cache_policy_of(cache_policy),
             "error_handler": None if error_handler is None else make_call(error_handler, DEFAULT_ERROR_HANDLER),
-            "timeout": _seconds(timeout),
+            "timeout": seconds_of(timeout),
         }
         changed = {key: value for key, value in given.items() if value is not None}
         self.declared.defaults = replace(self.declared.defaults, **changed)
@@ -386,36 +386,6 @@ def _breakpoints(given: str | Sequence[str] | None) -> Sequence[str]:
     if isinstance(given, str) and given == "*":
         return given
     return [names.node_name(name) for name in ([given] if isinstance(given, str) else given or ())]
-
-
-def _retries(given: Retry | None) -> tuple[RetryPolicy, ...] | None:
-    if given is None:
-        return None
-    policies = (given,) if isinstance(given, RetryPolicy) else tuple(given)
-    for policy in policies:
-        if not isinstance(policy, RetryPolicy):
-            raise GraphValidationError(
-                f"retry_policy holds a {type(policy).__name__} - it is a RetryPolicy or a list of them; write "
-                f"RetryPolicy(max_attempts=3)"
-            )
-    return policies
-
-
-def _cache_policy(given: Any) -> CachePolicy | None:
-    if given is not None and not isinstance(given, CachePolicy):
-        raise GraphValidationError(
-            f"cache_policy is a {type(given).__name__}; write CachePolicy(ttl=60) with the class in waitpoint.types"
-        )
-    return given
-
-
-def _seconds(given: float | timedelta | None) -> float | None:
-    if given is None:
-        return None
-    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
-    if not seconds > 0:
-        raise GraphValidationError(f"timeout is {seconds:g} s, and must be greater than 0; leave it out for no limit")
-    return seconds
 
 
 def _ends(destinations: dict[str, str] | tuple[str, ...]) -> tuple[str, ...] | dict[str, str]:

@@ -147,6 +147,7 @@ class Journal:
         self.pauses: list[str] = []  # where the body was told to pause, for the swallow check
         self.crew: Any = None  # the tasks that the body started; the engine ends the attempt with them
         self.raised: dict[int, BaseException] = {}  # exceptions of tasks, by the position of their entries
+        self.blamed: list[JournalRow] = []
         self.waiting: list[Interrupt[Any]] = []  # what those pauses ask
         self.misfit: tuple[str, BaseException] | None = None  # a question whose answer its class refused, and how
         self.refusal: PayloadError | None = None  # of a question that could not be told from another
@@ -267,8 +268,8 @@ class Journal:
             for name in [name for name in self.calls if name.startswith(f"{strand.path}/")]:
                 del self.calls[name]
 
-    def blame(self, error: BaseException | None) -> list[JournalRow]:
-        """Make tries that came to nothing of the tasks whose exception a body ended with; return their entries.
+    def blame(self, error: BaseException | None) -> None:
+        """Make tries that came to nothing of the tasks whose exception a body ended with.
 
         So they run again when the body does, instead of failing it for ever by what is on record.
         """
@@ -276,7 +277,7 @@ class Journal:
             blamed = [seq for seq, raised in self.raised.items() if seq in self.entries and _came_of(error, raised)]
             rows = [replace(self.entries[seq], state="not_happened") for seq in blamed]
             self.entries.update((row.seq, row) for row in rows)
-            return rows
+            self.blamed += rows
 
     def _find(self, site: sites.Site, match: str, key: str | None, strand: str) -> Asked | None:
         unused = [a for a in self.asked if not a.used and not a.is_gone and a.strand == strand]
@@ -336,8 +337,9 @@ class Journal:
             self.sealed = True
             if not (self._asked or self._rows or self.entries or self.called):
                 return Conclusion()
-            blamed = self.blame(error) if self.raised and not ended else []
-            end = Conclusion(last_effect=self._last_effect(), entries=blamed)
+            if self.raised and not ended:
+                self.blame(error)
+            end = Conclusion(last_effect=self._last_effect(), entries=self.blamed)
             if ended:
                 end.entries += [_gone_on(r) for r in self.entries.values() if self._is_fresh_exception(r)]
             if self.pauses:

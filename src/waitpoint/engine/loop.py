@@ -67,7 +67,8 @@ def _greeting(run: Run) -> Steps:
     yield from lifecycle.resumed(run)
     if "values" in run.modes and run.shows_start:
         yield Emit(run.shown_ns, "values", run.shown(run.values))
-    yield from saying.known(run)
+    if run.modes:
+        yield from saying.known(run)
     for task in run.tasks if "updates" in run.modes else ():
         if task.cached:
             update = {task.name: outcomes.shown(run.spec, task.result), "__metadata__": {"cached": True}}
@@ -94,9 +95,8 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
         for task in due:
             scope = run.open_scope(task)
             run.scopes.append(scope)
-            if "tasks" in run.modes and task.name != START:
-                yield Emit(run.shown_ns, "tasks", _started(run, task))
-            yield from saying.sent(run, task)
+            if run.modes:
+                yield from _announced(run, task)
             yield Start(task, scope, _calls(run, task, scope))
             pending += 1
         ends = None if run.step_timeout is None else time.monotonic() + run.step_timeout
@@ -127,6 +127,12 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
     )
 
 
+def _announced(run: Run, task: Task) -> Steps:
+    if "tasks" in run.modes and task.name != START:
+        yield Emit(run.shown_ns, "tasks", _started(run, task))
+    yield from saying.sent(run, task)
+
+
 def _calls(run: Run, task: Task, scope: TaskScope) -> Generator[Any, Any, Outcome]:
     calls = attempt(run.spec, task, run.values, scope)
     if task.node.cache_policy is not None and run.around.cache is not None:
@@ -153,7 +159,8 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
             except BaseException:
                 task.outcome = outcome  # not on record: the commit that ends the run tries again
                 raise
-        yield from saying.returned(run, task)
+        if run.modes:
+            yield from saying.returned(run, task)
         if "updates" in run.modes and task.name != START:
             from_cache = {"__metadata__": {"cached": True}} if outcome.body.is_cached else {}
             yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result), **from_cache})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -15,7 +16,8 @@ from waitpoint.records import MISSING
 
 
 class Injected(NamedTuple):
-    """Which parameters of a tool get what: `states` maps a parameter to a key of the state, None for the whole.
+    """Which parameters of a tool get what: `states` maps a parameter to a key of the state, None for the whole, `runtimes`
+    to the class that it wants.
 
     `hidden` are all that the model must not set, those too that somebody else fills. Those in `optional` may stay as
     they are by default.
@@ -23,7 +25,7 @@ class Injected(NamedTuple):
 
     states: Mapping[str, str | None]
     stores: tuple[str, ...]
-    runtimes: tuple[str, ...]
+    runtimes: Mapping[str, type]
     hidden: frozenset[str]
     optional: frozenset[str]
 
@@ -42,7 +44,7 @@ def injected_of(tool: BaseTool) -> Injected:
 def _injected(same: ByIdentity) -> Injected:
     states: dict[str, str | None] = {}
     stores: list[str] = []
-    runtimes: list[str] = []
+    runtimes: dict[str, type] = {}
     others: list[str] = []
     for name, hint in _hints(same.tool).items():
         for what in _asked(hint):
@@ -50,7 +52,7 @@ def _injected(same: ByIdentity) -> Injected:
             known = {base.__name__ for base in kind.__mro__}
             # By name, so that tools written for LangGraph's or LangChain's own classes get the same.
             if "ToolRuntime" in known:
-                runtimes.append(name)
+                runtimes[name] = kind
             elif "InjectedState" in known:
                 states[name] = getattr(what, "field", None) if not isinstance(what, type) else None
             elif "InjectedStore" in known:
@@ -61,7 +63,7 @@ def _injected(same: ByIdentity) -> Injected:
                 continue
             break
     hidden = frozenset((*states, *stores, *runtimes, *others))
-    return Injected(states, tuple(stores), tuple(runtimes), hidden, hidden & _defaulted(same.tool))
+    return Injected(states, tuple(stores), runtimes, hidden, hidden & _defaulted(same.tool))
 
 
 def _defaulted(tool: BaseTool) -> frozenset[str]:
@@ -123,9 +125,15 @@ def fill(tool: BaseTool, args: Mapping[str, Any], state: Any, runtime: ToolRunti
                 f"`store`"
             )
         filled[name] = runtime.store
-    for name in wanted.runtimes:
-        filled[name] = runtime
+    for name, kind in wanted.runtimes.items():
+        filled[name] = runtime if isinstance(runtime, kind) else _as_kind(kind, runtime)
     return filled
+
+
+def _as_kind(kind: type, runtime: ToolRuntime[Any, Any]) -> Any:
+    """Return the runtime as another library's class of that name, which a tool's schema asks for."""
+    names = [f.name for f in dataclasses.fields(kind) if f.init]
+    return kind(**{name: getattr(runtime, name) for name in names if hasattr(runtime, name)})
 
 
 def _of_state(tool: BaseTool, state: Any, field: str, *, is_optional: bool) -> Any:

@@ -67,7 +67,7 @@ def main() -> int:
             on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
             if on_terminal:
                 print(f"\nAnother terminal can decide too: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
-            while questions := saver.pending(thread_id=THREAD):
+            while questions := waiting(saver):
                 if not on_terminal:
                     tell_how_to_decide(questions, place)
                     return 0
@@ -119,6 +119,11 @@ def prepare(place: Path, options: argparse.Namespace) -> bool:
         make_files(place / "files")
         print(f"Made a folder of files to clean up: {place / 'files'}")
     return True
+
+
+def waiting(saver: SqliteSaver) -> list[Question]:
+    """Return the open questions: the agent's own first, then by file."""
+    return sorted(saver.pending(thread_id=THREAD), key=lambda question: question.value["args"].get("path", ""))
 
 
 # --- running ----------------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def make_files(folder: Path) -> None:
 def _files() -> dict[str, bytes]:
     log = "".join(
         f"2024-03-{1 + n // 24:02d} {n % 24:02d}:00:00 INFO  request {n} served in {7 + n * 13 % 40} ms\n"
-        for n in range(80)
+        for n in range(40)
     )
     texts = {
         "reports/q1-draft-1.txt": REPORT.format(growth="about 3", ending="TODO: check the numbers."),

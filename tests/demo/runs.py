@@ -17,8 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.engine import answers
+from waitpoint.types import Command
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "cleanup.py"
@@ -139,3 +142,18 @@ def imported() -> Iterator[Any]:
         yield importlib.import_module("cleanup_agent")
     finally:
         sys.path.remove(str(DEMO.parent))
+
+
+def leave_in_doubt(folder: Path, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Approve the deletion of untitled.txt, stop in the middle of it, and let the file say neither yes nor no."""
+    approve = Command(resume={waiting(folder)["untitled.txt"]: {"type": "approve"}})
+    with SqliteSaver(folder / "threads.db") as saver, monkeypatch.context() as patched:
+        agent = program.make_agent(program.Folder(folder / "files"), checkpointer=saver)
+        patched.setattr(Path, "unlink", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            agent.invoke(approve, {"configurable": {"thread_id": "cleanup"}})
+    (folder / "files" / "untitled.txt").write_text("something else")
+
+
+def stopped(_path: Path) -> None:
+    raise KeyboardInterrupt

@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.demo.runs import (
     UNTOUCHED,
     demo,
     files,
+    leave_in_doubt,
     record,
     touches,
     waiting,
@@ -105,6 +107,18 @@ def test_an_edit_from_the_command_line_is_what_runs_and_the_agent_knows(folder: 
     no = {"type": "reject", "message": "no"}
     record(folder, dict.fromkeys(ids.keys() - {QUESTION}, no) | {QUESTION: {"type": "respond", "message": "no"}})
     assert "Wrote notes/meeting.md. (as you changed it)" in demo(folder).stdout
+
+
+def test_a_call_in_doubt_whose_file_says_neither_is_told_with_the_command_that_shows_it(
+    folder: Path, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_in_doubt(folder, program, monkeypatch)
+    out = demo(folder).stdout
+    assert "A crash left it open whether this happened: delete_file untitled.txt" in out
+    doubt = waiting(folder)["untitled.txt"]
+    assert f"show {doubt[:8]}\n" in out
+    assert waitpoint(folder, "answer", doubt, '{"type": "happened", "result": "Deleted by hand."}').returncode == 0
+    assert (folder / "files" / "untitled.txt").read_text() == "something else"
 
 
 def test_fresh_starts_anew(folder: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.demo.runs import (
     UNTOUCHED,
     Terminal,
     files,
+    leave_in_doubt,
     touches,
     waiting,
     waitpoint,
@@ -94,6 +96,19 @@ def test_an_editor_that_fails_or_changes_nothing_decides_nothing(tmp_path: Path)
         assert said in terminal.until(PROMPT)
         assert len(waiting(tmp_path / editor)) + sum(touches(tmp_path / editor).values()) >= 8
         terminal.kill()
+
+
+def test_a_call_in_doubt_whose_file_says_neither_is_asked_about(
+    folder: Path, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_in_doubt(folder, program, monkeypatch)
+    terminal = Terminal(folder)
+    part = reach(terminal, "A crash left it open")
+    assert "untitled.txt" in part
+    terminal.type("n\n")
+    assert "Left alone: untitled.txt is not what you saw." in terminal.until(PROMPT + "|All is done")
+    terminal.kill()
+    assert (folder / "files" / "untitled.txt").read_text() == "something else"
 
 
 def test_leaving_keeps_the_decisions_and_another_letter_is_asked_again(folder: Path) -> None:

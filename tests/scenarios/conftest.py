@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.agents.gated import Effects
 from tests.scenarios.world import Shelf
 from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.testing.witness import Witness
 
 Call = Callable[..., Any]
 
@@ -48,3 +50,15 @@ def call(request: pytest.FixtureRequest) -> Call:
     """Call a graph to its next rest, blocking or under asyncio."""
     found: Call = request.param
     return found
+
+
+@pytest.fixture(params=["batched", "per_call"])
+def mode(request: pytest.FixtureRequest) -> Any:
+    """The two ways in which an agent asks about tool calls."""
+    return request.param
+
+
+@pytest.fixture
+def effects(tmp_path: Path) -> Effects:
+    """Tools whose effects a witness counts."""
+    return Effects(Witness(tmp_path / "witness.txt"))

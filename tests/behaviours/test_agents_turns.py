@@ -69,6 +69,30 @@ def test_calls_that_cannot_be_read_are_answered_once_and_for_good(call: Call, sa
     assert answers(result)["v0"] == "saw sky"
 
 
+def test_calls_that_cannot_be_read_in_the_input_are_answered_in_their_place_for_good(
+    call: Call, saver: BaseCheckpointSaver
+) -> None:
+    model = Scripted("ok", "still ok")
+    agent = create_agent(model, [look], checkpointer=saver)
+    given = [HumanMessage("go"), malformed("b1", "b2"), HumanMessage("well?")]
+    call(agent, {"messages": given}, CONFIG)
+    result = call(agent, GO, CONFIG)
+    kinds = ["human", "ai", "tool", "tool", "human", "ai", "human", "ai"]
+    assert [m.type for m in result["messages"]] == kinds
+    assert list(answers(result)) == ["b1", "b2"]
+    assert [m.type for m in model.shown[1]] == kinds[:-1]
+
+
+def test_a_model_is_shown_calls_that_every_provider_takes(call: Call) -> None:
+    model = Scripted(malformed("b1", look={"at": "sky"}), "sorry")
+    result = call(create_agent(model, [look]), GO)
+    shown = model.shown[1][1]
+    assert isinstance(shown, AIMessage)
+    assert [(c["id"], c["args"]) for c in shown.tool_calls] == [("v0", {"at": "sky"}), ("b1", {})]
+    assert shown.invalid_tool_calls == []
+    assert [c["id"] for c in result["messages"][1].invalid_tool_calls] == ["b1"]  # what was said is kept
+
+
 def test_a_call_without_an_id_gets_one(call: Call) -> None:
     model = Scripted(
         AIMessage("", tool_calls=[{"name": "look", "args": {"at": n}, "id": None} for n in ("a", "b")]), "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 
 from waitpoint import ids
 from waitpoint.agents.tool_node.failures import error_message
@@ -46,7 +46,7 @@ def malformed_answers(message: AIMessage) -> list[ToolMessage]:
     """Return the answers to calls whose arguments could not be read, so that the model may try again."""
     return [
         ToolMessage(
-            content=MALFORMED.format(tool=call["name"]),
+            content=MALFORMED.format(tool=call["name"] or "unknown"),
             name=call["name"],
             tool_call_id=call["id"],
             status="error",
@@ -55,6 +55,32 @@ def malformed_answers(message: AIMessage) -> list[ToolMessage]:
         for call in message.invalid_tool_calls
         if call["id"]
     ]
+
+
+def repaired(messages: Sequence[AnyMessage]) -> list[AnyMessage] | None:
+    """Return a history in which each malformed call is answered, right after its message; None if each one is already."""
+    answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    out: list[AnyMessage] = []
+    for message in messages:
+        out.append(message)
+        if isinstance(message, AIMessage) and message.invalid_tool_calls:
+            out += [answer for answer in malformed_answers(message) if answer.tool_call_id not in answered]
+    return out if len(out) > len(messages) else None
+
+
+def readable(message: BaseMessage) -> BaseMessage:
+    """Return a message as the model is shown it: malformed calls are calls without arguments.
+
+    Not all providers' packages send malformed calls, and an answer without its call is refused.
+    """
+    if not isinstance(message, AIMessage) or not message.invalid_tool_calls:
+        return message
+    broken = [
+        ToolCall(name=call["name"] or "unknown", args={}, id=call["id"], type="tool_call")
+        for call in message.invalid_tool_calls
+        if call["id"]
+    ]
+    return message.model_copy(update={"tool_calls": [*message.tool_calls, *broken], "invalid_tool_calls": []})
 
 
 def settle(values: dict[str, Any], unfinished: Sequence[Unfinished]) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     message_chunk_to_message,
 )
@@ -36,6 +37,7 @@ from waitpoint.agents.structured_output import (
 )
 from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
 from waitpoint.errors import AsyncOnlyError, ConfigError, UsageError
+from waitpoint.graph.message import REMOVE_ALL_MESSAGES
 from waitpoint.interrupts import effects
 from waitpoint.interrupts.effects import Effect
 from waitpoint.interrupts.journal import Journal
@@ -172,7 +174,7 @@ class ModelCall:
         else:
             bound = request.model.bind(**settings) if settings else request.model
         system = [] if request.system_message is None else [request.system_message]
-        return bound, strategy, [*system, *request.messages]
+        return bound, strategy, [*system, *map(history.readable, request.messages)]
 
     def _check_known(self, tools: Sequence[Any], strategy: Any) -> None:
         """Refuse tools and results that the agent could not run or recognise when the model calls them.
@@ -212,6 +214,8 @@ class ModelCall:
 
     def _updates(self, response: ModelResponse[Any], commands: Commands, state: Any) -> list[Any]:
         update: dict[str, Any] = {"messages": [*remarks(state), *response.result]}
+        if (repaired := history.repaired(state["messages"])) is not None:
+            update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *update["messages"]]
         if state.get("hitl_remarks"):
             update["hitl_remarks"] = Overwrite([])
         if response.structured_response is not None:

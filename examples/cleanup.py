@@ -55,13 +55,15 @@ def main() -> int:
     place = Path(options.folder)
     if not prepare(place, options):
         return 2
-    files, model = Folder(place / "files"), (place / "model.txt").read_text()
+    files, memory = Folder(place / "files"), place / "model.txt"
+    model = options.model or (memory.read_text() if memory.exists() else "scripted")
     with SqliteSaver(place / "threads.db") as saver:
         try:
             agent = make_agent(files, model, saver)
         except Exception as error:  # noqa: BLE001 - a provider's package may raise anything, of a missing key say
             print(f"Model '{printable(model)}' cannot be used: {printable(error)}", file=sys.stderr)
             return 2
+        put(memory, model)
         try:
             go_on(agent)
             on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -98,27 +100,34 @@ def arguments() -> argparse.Namespace:
 
 def prepare(place: Path, options: argparse.Namespace) -> bool:
     """Make the folder with its files and settings, if it is not there."""
-    settings, program, model = place / "waitpoint.toml", place / "program.py", place / "model.txt"
+    settings, program = place / "waitpoint.toml", place / "program.py"
     is_ours = settings.is_file() and settings.read_text().startswith("# Made by examples/cleanup.py")
-    if place.exists() and any(place.iterdir()) and not is_ours:
+    if place.exists() and not is_ours and any(not each.name.startswith(".") for each in place.iterdir()):
         print(f"'{place}' holds something else; name another --folder", file=sys.stderr)
         return False
     if options.fresh and is_ours:
-        shutil.rmtree(place)
+        old = place.absolute().with_name(f".{place.absolute().name}.old")  # so that no half of it can be left
+        shutil.rmtree(old, ignore_errors=True)
+        place.rename(old)
+        shutil.rmtree(old)
     elif is_ours and (place / "threads.db").exists() and not program.exists():
         print(f"'{place}' is of an earlier version of this demo; start anew with --fresh", file=sys.stderr)
         return False
     place.mkdir(parents=True, exist_ok=True)
-    path = os.path.relpath(Path(__file__).parent, place)
-    if not settings.exists():
-        settings.write_text(SETTINGS.format(path=f'"{path}"'), encoding="utf-8")
-    program.write_text(PROGRAM, encoding="utf-8")
-    if options.model or not model.exists():
-        model.write_text(options.model or "scripted", encoding="utf-8")
+    put(settings, SETTINGS.format(path=f'"{os.path.relpath(Path(__file__).parent, place)}"'))
+    put(program, PROGRAM)
     if not (place / "files").exists():
         make_files(place / "files")
         print(f"Made a folder of files to clean up: {place / 'files'}")
     return True
+
+
+def put(file: Path, text: str) -> None:
+    """Write a small file; it is there whole or not at all, whenever this is stopped."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        beside = file.with_name(f".{file.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        beside.rename(file)
 
 
 def waiting(saver: SqliteSaver) -> list[Question]:

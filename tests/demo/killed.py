@@ -2,9 +2,9 @@
 
     python tests/demo/killed.py FOLDER STEP
 
-A point is a moment before or after a transition of the store, or an effect on a file, or a line of the audit log. Every
-STEP-th point gets a folder of its own. Each run is a fork, so that nothing is imported twice. Prints a JSON line for each
-point: its number, its name, how the first run ended and how the second.
+A point is a moment before or after a transition of the store, an effect on a file (the demo's own files too), or a line of
+the audit log. Every STEP-th point gets a folder of its own. Each run is a fork, so that nothing is imported twice. Prints a
+JSON line for each point: its number, its name, how the first run ended and how the second.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
         points = Points(fatal, write)
         for name in ("move", "commit", "settle", "record"):
             points.around(SqliteSaver, name)
-        for name in ("unlink", "replace"):
+        for name in ("unlink", "replace", "rename"):
             points.around(Path, name)
         points.around(cleanup_agent.Folder, "_note")
         cleanup.answer_to = answer

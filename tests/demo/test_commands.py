@@ -158,7 +158,7 @@ def test_a_model_that_cannot_be_used_is_named(
     assert done.returncode == 2
     assert done.stderr.startswith(f"Model '{model}' cannot be used: ")
     assert why in done.stderr
-    assert "9 decisions wait" in demo(tmp_path / "demo", "--model", "scripted").stdout
+    assert "9 decisions wait" in demo(tmp_path / "demo").stdout, "it is not remembered"
 
 
 def test_a_model_of_a_provider_takes_the_scripted_ones_place_also_for_the_command_line(

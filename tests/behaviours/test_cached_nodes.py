@@ -154,6 +154,7 @@ def test_nodes_and_graphs_that_share_a_cache_do_not_share_results(cache: Any, ca
     assert call(graph, {"given": 1})["found"] == "other"
     assert call(named, {"given": 1})["found"] == "other"
     assert call(renamed.compile(cache=cache, name="another"), {"given": 1})["found"] == 2
+    assert call(graph_of(lambda state: {"found": "third"}, cache), {"given": 1})["found"] == "third"
 
 
 def test_packets_are_looked_up_by_what_was_sent(saver: Any, cache: Any, call: Call) -> None:
@@ -445,6 +446,19 @@ def test_a_result_that_the_graph_cannot_use_any_more_is_computed_anew(cache: Any
     old = StateGraph(Old).add_node("work", work, cache_policy=POLICY, input_schema=Given).add_edge(START, "work")
     call(old.compile(cache=cache), {"given": 1})
     assert call(graph_of(work, cache), {"given": 1}) == {"given": 1, "found": 1, "log": []}
+
+
+def test_a_result_that_leads_to_a_node_that_is_gone_is_computed_anew(cache: Any, call: Call) -> None:
+    places = ["gone"]
+
+    def work(state: Given) -> Command[Any]:
+        return Command(update={"found": places[0]}, goto=places[0])
+
+    old = StateGraph(State).add_node("work", work, cache_policy=POLICY, input_schema=Given, destinations=("gone",))
+    old.add_node("gone", lambda state: {"log": ["gone"]}).add_edge(START, "work")
+    assert call(old.compile(cache=cache), {"given": 1}) == {"given": 1, "found": "gone", "log": ["gone"]}
+    places[0] = END
+    assert call(graph_of(work, cache), {"given": 1}) == {"given": 1, "found": END, "log": []}
 
 
 def test_an_input_that_cannot_be_compared_needs_a_key_function(cache: Any, call: Call) -> None:

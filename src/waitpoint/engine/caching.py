@@ -88,7 +88,7 @@ def cached(calls: _Calls, spec: GraphSpec, task: Task, scope: TaskScope) -> _Cal
         task.body.result, task.body.is_cached = result, True  # the attempt goes on with the routers
         return (yield from calls)
     outcome = yield from calls
-    if outcome.kind == "done" and outcome.misfit is None and _is_first(scope, outcome):
+    if outcome.kind == "done" and outcome.misfit is None and outcome.body.error is None:
         assert outcome.body.result is not None
         try:
             data = _encoded(outcome.body.result, scope.around.registry)
@@ -107,13 +107,6 @@ def namespace(spec: GraphSpec, node: str) -> Namespace:
 def _key(task: Task, policy: CachePolicy, scope: TaskScope) -> str:
     given = input_of(task, task.node.reader, scope.run.values, scope)
     return key_of(policy, (given,), {}, f"node {task.name!r}", scope.around.registry)
-
-
-def _is_first(scope: TaskScope, outcome: Outcome) -> bool:
-    """Whether the task came to this without rest: it asked nothing, no error handler stood in for its body."""
-    conclusion = outcome.conclusion
-    was_asked = conclusion.asked or conclusion.taken or conclusion.open
-    return scope.attempt == scope.tries and not was_asked and outcome.body.error is None
 
 
 def _identity(call: Call) -> str:

@@ -291,6 +291,8 @@ class Runner(Declared):
         call.modes = frozenset(shape.modes) if shape is not None else frozenset()
         self._apply(call, options)
         if scope is not None:
+            if self.spec.asker is not None and runtimes.attempt.get().recorder is None:
+                raise self._nobody_asked()
             return nested.session(self, call, scope)
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             call.saver, call.key = self.checkpointer, self.key_of(full)
@@ -302,11 +304,14 @@ class Runner(Declared):
                 f"run it by itself, compile it with a saver"
             )
         elif self.spec.asker is not None:
-            raise CheckpointerRequiredError(
-                f"Graph {self.name!r} has no checkpointer, and {self.spec.asker} in it asks questions that nobody could ever "
-                f"answer; give it one, for instance checkpointer=InMemorySaver()"
-            )
+            raise self._nobody_asked()
         return Session(call, wait=wait)
+
+    def _nobody_asked(self) -> CheckpointerRequiredError:
+        return CheckpointerRequiredError(
+            f"Graph {self.name!r} has no checkpointer, nor has one that calls it, and {self.spec.asker} in it asks questions "
+            f"that nobody could ever answer; give the outermost one a saver, for instance checkpointer=InMemorySaver()"
+        )
 
     def _apply(self, call: Invocation, options: dict[str, Any]) -> None:
         call.debug = self.debug

@@ -187,6 +187,7 @@ class Journal:
         digest = canonical.digest(question.payload)
         match = canonical.digest(question.payload, ignore=question.ignore) if question.ignore else digest
         with self.lock:
+            self.check_recorded("for a decision")
             self.check_open("ask a question")
             path = "" if strand is None else strand.path
             found = self._find(site, match, question.key, path)
@@ -238,6 +239,14 @@ class Journal:
         """Note that the body could not take an answer, which opens the question again; the error is then to be raised."""
         self.misfit = (question_id, error)
         setattr(error, _REFUSES_AN_ANSWER, True)
+
+    def check_recorded(self, what: str) -> None:
+        """Refuse to ask where no answer could be recorded."""
+        if self.recorder is None:
+            raise CheckpointerRequiredError(
+                f"Called {what} in node {self.task.node!r} of a graph without a checkpointer, so nobody could ever answer; "
+                f"compile the graph with one, for instance compile(checkpointer=InMemorySaver())"
+            )
 
     def check_open(self, what: str) -> None:
         """Refuse to ask or act for an attempt that has ended."""
@@ -414,9 +423,6 @@ def running(what: str, *, recorded: bool = True) -> Journal:
     """
     runtime.scope(what)
     journal: Journal = runtime.attempt.get()
-    if recorded and journal.recorder is None:
-        raise CheckpointerRequiredError(
-            f"Called {what} in node {journal.task.node!r} of a graph without a checkpointer, so nobody could ever answer; "
-            f"compile the graph with one, for instance compile(checkpointer=InMemorySaver())"
-        )
+    if recorded:
+        journal.check_recorded(what)
     return journal

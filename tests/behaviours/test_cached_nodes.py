@@ -436,6 +436,35 @@ def test_a_cache_that_fails_warns_and_the_node_runs(call: Call) -> None:
     assert work.runs == [1]
 
 
+class Slow(InMemoryCache[Any]):
+    """A cache whose writes take for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+
+    async def aset(self, pairs: Any) -> None:
+        self.begun.set()
+        await asyncio.Event().wait()
+
+
+def test_a_node_that_is_done_counts_though_its_run_is_cancelled_while_it_is_cached(saver: Any) -> None:
+    work, config = Work(), thread()
+
+    async def cancelled() -> Any:
+        cache = Slow()
+        graph = graph_of(work, cache, saver)
+        run = asyncio.create_task(graph.ainvoke({"given": 1}, config))
+        await cache.begun.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        return await graph.ainvoke(None, config)
+
+    assert asyncio.run(cancelled())["found"] == 2
+    assert work.runs == [1]
+
+
 def test_a_result_that_the_graph_cannot_use_any_more_is_computed_anew(cache: Any, call: Call) -> None:
     class Old(State, total=False):
         gone: Any

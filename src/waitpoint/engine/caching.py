@@ -60,8 +60,12 @@ class _Set:
             _warn("written", self.key, error)
 
     async def awaiting(self) -> None:
+        import asyncio
+
         try:
             await self.cache.aset({self.key: (self.data, self.ttl)})
+        except asyncio.CancelledError:
+            return  # the task is done, and its result counts
         except Exception as error:  # noqa: BLE001 - as above
             _warn("written", self.key, error)
 
@@ -88,7 +92,7 @@ def cached(calls: _Calls, spec: GraphSpec, task: Task, scope: TaskScope) -> _Cal
         task.body.result, task.body.is_cached = result, True  # the attempt goes on with the routers
         return (yield from calls)
     outcome = yield from calls
-    if outcome.kind == "done" and outcome.misfit is None and outcome.body.error is None:
+    if outcome.kind == "done" and outcome.body.error is None:
         assert outcome.body.result is not None
         try:
             data = _encoded(outcome.body.result, scope.around.registry)

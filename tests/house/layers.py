@@ -45,6 +45,7 @@ IMPORTED_WHEN_USED = {
     "redis": "only caches in Redis",
     "rich": "only the command line on a terminal",
     "typer": "only the command line",
+    "xxhash": "only threads that come from LangGraph",
     "zoneinfo": "2 ms, and few values have any",
     "zstandard": "only values that are large enough to compress",
 }

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import tool
 
 from tests.agents.scripted import Scripted, calls
-from tests.behaviours.conftest import Call
+from tests.behaviours.conftest import Call, Consumed
 from waitpoint.agents import create_agent
 from waitpoint.agents.middleware import (
     AgentMiddleware,
@@ -23,6 +23,7 @@ from waitpoint.agents.middleware import (
 from waitpoint.agents.state import OmitFromInput, OmitFromOutput, PrivateStateAttr
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.errors import ConfigError, GraphValidationError, InvalidUpdateError
+from waitpoint.stream import ProtocolEvent, StreamChannel, StreamTransformer
 from waitpoint.types import Command
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -165,6 +166,32 @@ def test_the_name_of_an_agent_is_on_its_messages_and_in_the_metadata_of_streams(
         metadata = [part[1] for mode, part in parts if mode == "messages"]
         assert metadata
         assert {m.get("lc_agent_name") for m in metadata} == {name}
+
+
+class Counted(StreamTransformer):
+    """Counts the states of a run."""
+
+    def __init__(self, scope: tuple[str, ...] = ()) -> None:
+        super().__init__(scope)
+        self.channel: StreamChannel[int] = StreamChannel("counted")
+        self.states = 0
+
+    def init(self) -> dict[str, Any]:
+        return {"counted": self.channel}
+
+    def process(self, event: ProtocolEvent) -> bool:
+        if event["method"] == "values" and not event["params"]["namespace"]:
+            self.states += 1
+            self.channel.push(self.states)
+        return True
+
+
+def test_agents_and_middleware_add_projections_to_event_streams_each_once(consumed: Consumed) -> None:
+    class Counting(AgentMiddleware[Any, Any, Any]):
+        transformers = (Counted,)
+
+    agent = create_agent(Scripted(LOOK, "ok"), [look], middleware=[Counting()], transformers=[Counted])
+    assert consumed(agent, "counted", GO) == [1, 2, 3, 4]
 
 
 def test_a_hook_that_answers_a_call_keeps_it_from_running(call: Call) -> None:

@@ -43,6 +43,7 @@ def create_agent(
     debug: bool = False,
     name: str | None = None,
     cache: Any = None,
+    transformers: Sequence[Callable[[tuple[str, ...]], Any]] | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return an agent: it calls the model, runs the tool calls of its answer (each a task of its own), and so on until
     the model calls none.
@@ -74,7 +75,12 @@ def create_agent(
     schemas = [AgentState, *(m.state_schema for m in middleware), *([state_schema] if state_schema else ())]
     graph = _built(merged_schemas(label, [*schemas, *state_of(strategy)]), context_schema, calls, own, middleware)
     stops = {"interrupt_before": _names(interrupt_before), "interrupt_after": _names(interrupt_after)}
-    compiled = graph.compile(checkpointer, cache=cache, store=store, debug=debug, name=name, **stops)
+    streams = list(
+        {id(t): t for t in [*(t for m in middleware for t in m.transformers), *(transformers or ())]}.values()
+    )
+    compiled = graph.compile(
+        checkpointer, cache=cache, store=store, debug=debug, name=name, transformers=streams, **stops
+    )
     asking = next((m for m in approvals if m.policies.asking()), None)
     compiled.spec = compiled.spec._replace(
         nodes={key: node._replace(goto_instead=True) for key, node in compiled.spec.nodes.items()},

@@ -23,19 +23,23 @@ from waitpoint.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
     ExtendedModelResponse,
+    InputAgentState,
     ModelCallResult,
     ModelRequest,
     ModelResponse,
+    OutputAgentState,
     ToolCallRequest,
     hook_config,
 )
 from waitpoint.agents.policy import InterruptOnConfig
+from waitpoint.runtime import Runtime
 
 __all__ = [
     "AgentMiddleware",
     "AgentState",
     "ExtendedModelResponse",
     "HumanInTheLoopMiddleware",
+    "InputAgentState",
     "InterruptOnConfig",
     "ModelCallLimitMiddleware",
     "ModelCallResult",
@@ -43,6 +47,8 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "ModelRetryMiddleware",
+    "OutputAgentState",
+    "Runtime",
     "ToolCallLimitMiddleware",
     "ToolCallRequest",
     "ToolErrorMiddleware",

@@ -142,7 +142,8 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
 
     `before_agent`, `before_model`, `after_model` and `after_agent` are nodes of their own: they get the state and return an
     update of it, or None, and may call `interrupt()`. `wrap_model_call` and `wrap_tool_call` go around each call; what
-    they do before a pause happens again after it. `state_schema` adds keys to the state, `tools` adds tools.
+    they do before a pause happens again after it. `state_schema` adds keys to the state, `tools` adds tools,
+    `transformers` add projections to the agent's event streams.
 
     `approval_order = "inside"` says that this middleware must lie inside the one that asks for approval, because it
     would retry a question, or take it for an error: building an agent with it outside is refused. `idle_hooks` names hooks
@@ -151,6 +152,7 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
 
     state_schema: type[Any] = AgentState
     tools: Sequence[BaseTool] = ()
+    transformers: Sequence[Callable[[tuple[str, ...]], Any]] = ()
     idle_hooks: frozenset[str] = frozenset()
     approval_order: ClassVar[Literal["inside"] | None] = None
 

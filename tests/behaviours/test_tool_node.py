@@ -122,6 +122,7 @@ RESULTS: dict[str, tuple[Any, Any]] = {
     "nothing": (None, "null"),
     "object": ({"grüße": [1, None]}, '{"grüße": [1, null]}'),
     "list": ([1, 2], "[1, 2]"),
+    "texts": (["a", "ü"], '["a", "ü"]'),
     "blocks": ([{"type": "text", "text": "a"}], [{"type": "text", "text": "a"}]),
     "image": (
         [{"type": "image_url", "image_url": {"url": "data:x"}}],

@@ -56,7 +56,10 @@ def _marked(result: Any) -> Any:
 
 
 def normal(result: Any, call: ToolCall) -> Any:
-    """Return what a tool gave as messages and commands, the answer to its call with the tool's name."""
+    """Return what a tool gave as messages and commands, the answer to its call with the tool's name.
+
+    A list of texts is no content that all providers take, and becomes JSON like any other list.
+    """
     if isinstance(result, list) and _is_answer(result):
         return [normal(part, call) for part in result]
     if isinstance(result, Command):
@@ -65,6 +68,8 @@ def normal(result: Any, call: ToolCall) -> Any:
         )
         return _named(command, call)
     if isinstance(result, ToolMessage):
+        if isinstance(result.content, list) and any(isinstance(part, str) for part in result.content):
+            return result.model_copy(update={"content": json.dumps(result.content, ensure_ascii=False, default=str)})
         return result
     return ToolMessage(content=str(result), name=call["name"], tool_call_id=call["id"] or "")
 

@@ -93,8 +93,17 @@ def tell(place: Place, rest: Rested) -> int:
         terminal.say(f"Thread {name} stopped{before}; go on with:  {go_on}")
     else:
         terminal.say(f"Thread {name} is done:")
-        terminal.say(safe.json_text(rest.output))
+        terminal.say(safe.json_text(_last_words(rest.output)))
     return exits.DONE
+
+
+def _last_words(output: Any) -> Any:
+    """Return an output with a conversation cut to its last message, and saying so: people have seen the rest."""
+    messages = output.get("messages") if isinstance(output, dict) else None
+    if not isinstance(messages, list) or len(messages) < 2 or not hasattr(messages[-1], "content"):
+        return output
+    said = getattr(messages[-1], "text", None) or messages[-1].content
+    return {**output, "messages": f"({len(messages) - 1} before) {said}" if isinstance(said, str) else [said]}
 
 
 def _invoked(graph: Runner, input: Any, config: dict[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import offload
@@ -13,6 +13,9 @@ from waitpoint.checkpoint.sqlite.holder import Holder
 from waitpoint.store.base import IndexConfig, Result, TTLConfig
 from waitpoint.store.batches import Batch, BatchStore
 from waitpoint.store.sqlite import rows
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class SqliteStore(Holder, BatchStore):
@@ -55,6 +58,19 @@ class SqliteStore(Holder, BatchStore):
     def sweep_ttl(self) -> int:
         """Remove what has expired, and return how much it was; the next write does it anyway."""
         return self._database.write(rows.sweep, clock.now(), durable=False)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:  # noqa: ARG002 - LangGraph's
+        """Sweep now; every later write sweeps too, so no thread is started. The future is done."""
+        from concurrent.futures import Future
+
+        self.sweep_ttl()
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - LangGraph's signature
+        """Return True: there is no thread that would have to stop."""
+        return True
 
     async def __aenter__(self) -> Self:
         await offload(self, self._database.open)

@@ -1,7 +1,10 @@
-"""What every test shares: how hard hypothesis works."""
+"""What every test shares: how hard hypothesis works, and readable failures of the shipped suites."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fast", max_examples=60, deadline=None)
 settings.register_profile("proof", max_examples=3000, deadline=None)
 settings.load_profile("fast")
+
+pytest.register_assert_rewrite("waitpoint.testing.conformance")  # before anything imports it

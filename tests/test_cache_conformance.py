@@ -17,10 +17,7 @@ from waitpoint.cache.redis import RedisCache
 from waitpoint.cache.sqlite import SqliteCache
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.errors import ConfigError, StoreError
-
-pytest.register_assert_rewrite("waitpoint.testing.conformance")
-
-from waitpoint.testing.conformance import CacheConformance  # noqa: E402 - after assertions are made readable
+from waitpoint.testing.conformance import CacheConformance
 
 FIND_REDIS = Path(__file__).parents[1] / "scripts" / "find-redis"
 

@@ -10,10 +10,7 @@ import pytest
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
-
-pytest.register_assert_rewrite("waitpoint.testing.conformance")
-
-from waitpoint.testing.conformance import SaverConformance  # noqa: E402 - after assertions are made readable
+from waitpoint.testing.conformance import SaverConformance
 
 
 class TestMemory(SaverConformance):

@@ -13,10 +13,7 @@ from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.store.base import BaseStore
 from waitpoint.store.memory import InMemoryStore
 from waitpoint.store.sqlite import SqliteStore
-
-pytest.register_assert_rewrite("waitpoint.testing.conformance")
-
-from waitpoint.testing.conformance import StoreConformance  # noqa: E402 - after assertions are made readable
+from waitpoint.testing.conformance import StoreConformance
 
 NewStore = Callable[..., BaseStore]
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from array import array
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -261,7 +262,7 @@ def test_nothing_is_scanned(op: Any, index: str) -> None:
     with SqliteStore(":memory:", index={"dims": 2, "embed": embed}) as store:
         store.batch([PutOp((name,), "a", {"n": name}) for name in ("a", "notes", "z")])
         batch = store._opened([op])
-        batch.asked = {"x": (1.0, 0.0)}
+        batch.asked = {"x": array("f", (1.0, 0.0))}
 
         def explain(cursor: Any, _: None) -> str:
             explained: Any = Explained(cursor)

@@ -6,14 +6,15 @@ import inspect
 import json
 import math
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import mul
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from waitpoint.errors import AsyncOnlyError, ConfigError
 from waitpoint.store.base import IndexConfig
 
-Vector = tuple[float, ...]  # of length 1, so that a product of two is their cosine
+Vector: TypeAlias = "array[float]"  # of 32-bit floats and of length 1, so that a product of two is their cosine
 
 WHOLE: Final = "$"
 _PART: Final = re.compile(r"\.?(?:\[(?P<place>\*|-?\d+)\]|\{(?P<several>[^{}]*)\}|(?P<key>[^.\[\]{}]+))")
@@ -96,7 +97,7 @@ def nearness(query: Vector, vectors: Sequence[Vector]) -> float | None:
 def _unit(vector: Sequence[float]) -> Vector:
     numbers = [float(number) for number in vector]
     length = math.hypot(*numbers)
-    return tuple(number / length for number in numbers) if length else tuple(numbers)
+    return array("f", [number / length for number in numbers] if length else numbers)
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------

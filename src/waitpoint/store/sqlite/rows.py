@@ -121,14 +121,14 @@ def _namespace(text: object) -> Namespace:
 
 
 def _packed(vector: Vector) -> bytes:
-    numbers = array("f", vector)
     if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
+        vector = vector[:]
+        vector.byteswap()
+    return vector.tobytes()
 
 
 def _unpacked(data: bytes) -> Vector:
     numbers = array("f", data)
     if sys.byteorder == "big":
         numbers.byteswap()
-    return tuple(numbers)
+    return numbers

@@ -17,6 +17,7 @@ from waitpoint.agents.middleware import (
     after_model,
     before_agent,
     before_model,
+    dynamic_prompt,
     hook_config,
     wrap_model_call,
     wrap_tool_call,
@@ -318,6 +319,18 @@ def test_a_question_before_the_model_is_called_lets_it_be_called_once(call: Call
     assert model.shown == []
     assert call(agent, Command(resume="tea"), CONFIG)["messages"][-1].content == "ok"
     assert [[m.content for m in shown] for shown in model.shown] == [["go", "tea"]]
+
+
+def test_a_prompt_may_depend_on_an_answer(call: Call, saver: BaseCheckpointSaver) -> None:
+    @dynamic_prompt
+    def prompt(request: Any) -> str:
+        return f"Be {interrupt('how?')}."
+
+    model = Scripted("ok")
+    agent = create_agent(model, [look], middleware=[prompt], checkpointer=saver)
+    assert [i.value for i in call(agent, GO, CONFIG)["__interrupt__"]] == ["how?"]
+    call(agent, Command(resume="kind"), CONFIG)
+    assert [m.content for m in model.shown[0]] == ["Be kind.", "go"]
 
 
 def test_a_question_about_the_models_answer_does_not_call_it_again(call: Call, saver: BaseCheckpointSaver) -> None:

@@ -105,6 +105,29 @@ def test_an_async_tool_runs_under_ainvoke_and_is_refused_by_name_in_a_blocking_r
         create_agent(Scripted(calls(("greet", "c1", {"name": "ana"}))), [made]).invoke(GO)
 
 
+def test_a_pydantic_class_is_a_tool_that_gives_its_instance(call: Call) -> None:
+    answer = answered(call, [Greeting], "Greeting", {"name": "ana"})
+    assert (answer.content, answer.status) == ("name='ana'", "success")
+    assert answered(call, [Greeting], "Greeting", {}).status == "error"
+
+
+def test_a_remote_tool_with_a_json_schema_an_artifact_and_a_runtime(call: Call) -> None:
+    def local(runtime: ToolRuntime, **args: Any) -> Any:
+        return [{"type": "text", "text": f"{args['name']} {runtime.tool_call_id}"}], {"raw": args}
+
+    async def remote(runtime: ToolRuntime, **args: Any) -> Any:
+        await asyncio.sleep(0)
+        return local(runtime, **args)
+
+    made = StructuredTool(
+        name="greet", description="Greet.", args_schema=JSON_SCHEMA, func=local, coroutine=remote,
+        response_format="content_and_artifact",
+    )  # fmt: skip
+    answer = answered(call, [made], "greet", {"name": "ana", "runtime": "forged"})
+    assert answer.content == [{"type": "text", "text": "ana c1"}]
+    assert answer.artifact == {"raw": {"name": "ana"}}
+
+
 def test_tools_of_the_provider_are_shown_to_the_model_and_never_run(call: Call) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     model = Scripted("ok")

@@ -322,6 +322,29 @@ def test_predicates_and_descriptions_are_worked_out_once(saver: Any, call: Call,
 
 
 @modes
+def test_a_call_that_passed_is_not_asked_about_when_another_is_answered(saver: Any, call: Call, mode: Any) -> None:
+    """The table of differences: a verdict is stored, also one that lets a call pass"""
+    asked: list[str] = []
+
+    def when(request: ToolCallRequest) -> bool:
+        asked.append(request.tool_call["id"] or "")
+        return request.tool_call["id"] == "c1" or asked.count("c2") > 1
+
+    post, config = Post(), thread()
+    proposed = calls(("send", "c1", {"to": "ann"}), ("send", "c2", {"to": "bob"}))
+    agent = post.agent(
+        saver,
+        Scripted(proposed, "done"),
+        {"send": {"allowed_decisions": ["reject"], "when": when}},
+        interrupt_mode=mode,
+    )
+    state = call(agent, answered(call(agent, START, config), REJECT), config)
+    assert "__interrupt__" not in state
+    assert sorted(asked) == ["c1", "c2"]
+    assert post.did == ["send bob None"]
+
+
+@modes
 def test_a_description_gets_the_runtime_of_the_graph(saver: Any, call: Call, mode: Any) -> None:
     """B239, B264"""
     seen: list[Any] = []

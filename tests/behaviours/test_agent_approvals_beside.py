@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -67,6 +69,48 @@ def test_a_tool_that_failed_is_run_again_under_the_same_decision(
     whom = "ann" if decision is APPROVE else "bob"
     assert sorted(failing.did) == sorted([whom, whom, "in"])
     assert results(state)["s"][1].endswith(f"sent to {whom}")
+
+
+@modes
+def test_what_a_tool_does_in_its_thread_is_recorded_though_a_call_beside_it_fails(saver: Any, mode: Any) -> None:
+    begun, go, did = threading.Event(), threading.Event(), list[str]()
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a mail."""
+        await asyncio.to_thread(begun.wait, 10)
+        if len(did) < 2:
+            raise TimeoutError("slow")
+        return f"sent to {to}"
+
+    @tool
+    def read(box: str) -> str:
+        """Read a mail box."""
+        begun.set()
+        assert go.wait(10)
+        did.append(box)
+        return f"mails in {box}"
+
+    async def failing() -> None:
+        run = asyncio.create_task(agent.ainvoke(answered(result, APPROVE, APPROVE), config))
+        await asyncio.to_thread(begun.wait, 10)
+        for _ in range(500):  # so that the failure is known, and the call beside it cancelled
+            await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(TimeoutError):
+            await run
+
+    proposed = calls(("send", "s", {"to": "ann"}), ("read", "r", {"box": "in"}))
+    config, model = thread(), Scripted(proposed, "done")
+    agent = agent_with(saver, model, [send, read], {"send": True, "read": True}, interrupt_mode=mode)
+    result = asyncio.run(agent.ainvoke(START, config))
+    asyncio.run(failing())
+    assert did == ["in"]
+    did.append("and now it works")
+    state = asyncio.run(agent.ainvoke(None, config))
+    assert "__interrupt__" not in state
+    assert did == ["in", "and now it works"]
+    assert results(state) == {"s": ("success", "sent to ann"), "r": ("success", "mails in in")}
 
 
 @modes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from pydantic import ValidationError
 
 from waitpoint import runtime as runtimes
@@ -20,6 +21,9 @@ from waitpoint.agents.tool_node.results import normal, passing, settled
 from waitpoint.interrupts import effects
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
+
+_IN_A_THREAD: Final = (BaseTool._arun, StructuredTool._arun, Tool._arun)  # noqa: SLF001
+"""The async forms of tools that have only a plain one."""
 
 
 def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
@@ -48,7 +52,7 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     request = _with_key(admitted)
 
     async def called() -> Any:
-        return normal(await passing(tool).ainvoke(_input(tool, request), config), request.tool_call)
+        return normal(await _awaited(passing(tool), _input(tool, request), config), request.tool_call)
 
     try:
         if admitted.effect is None:
@@ -65,6 +69,22 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     except ValidationError as error:
         raise _explanation(tool, request, error) from None
     return _told(admitted, result)
+
+
+async def _awaited(tool: BaseTool, given: dict[str, Any], config: Any) -> Any:
+    """Call a tool; where its function runs in a thread, a cancellation waits for what it did, so that it is recorded."""
+    if getattr(tool, "coroutine", None) is not None or type(tool)._arun not in _IN_A_THREAD:  # noqa: SLF001
+        return await tool.ainvoke(given, config)
+    work = asyncio.ensure_future(tool.ainvoke(given, config))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        journal: Journal | None = runtimes.attempt.get()
+        if journal is None or journal.sealed:
+            work.cancel()
+            raise
+        await asyncio.wait([work])
+        return work.result()
 
 
 def _with_key(admitted: Admission) -> ToolCallRequest:

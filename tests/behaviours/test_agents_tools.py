@@ -16,10 +16,13 @@ from pydantic import BaseModel, Field
 from tests.agents.scripted import Scripted, calls
 from tests.behaviours.conftest import Call, _ainvoke
 from waitpoint.agents import create_agent
-from waitpoint.agents.middleware import AgentState, wrap_model_call, wrap_tool_call
+from waitpoint.agents.middleware import AgentState, before_model, wrap_model_call, wrap_tool_call
 from waitpoint.checkpoint.base import BaseCheckpointSaver
+from waitpoint.config import get_config, get_store, get_stream_writer
 from waitpoint.errors import ConfigError
+from waitpoint.interrupts import step
 from waitpoint.prebuilt import InjectedState, InjectedStore, ToolNode, ToolRuntime
+from waitpoint.runtime import get_runtime
 from waitpoint.store.memory import InMemoryStore
 from waitpoint.types import Command, interrupt
 
@@ -343,3 +346,57 @@ def test_a_tool_sees_the_state_of_its_turn_also_after_a_pause(call: Call, saver:
     result = call(agent, Command(resume="no"), CONFIG)
     assert seen == [("ana", 2, "c1"), ("ana", 2, "c1"), ("bo", 4, "c2"), ("bo", 4, "c2")]
     assert [m.content for m in result["messages"] if m.type == "tool"] == ["yes", "no"]
+
+
+# --- what is reached from inside --------------------------------------------------------------------------------------
+
+
+def test_a_tool_reaches_config_store_writer_and_runtime_of_its_node(streamed: Call, saver: BaseCheckpointSaver) -> None:
+    @tool
+    def reach() -> str:
+        """Reach out."""
+        get_stream_writer()({"from": "the tool"})
+        assert get_store() is get_runtime().store
+        return str(get_config()["configurable"]["thread_id"])
+
+    @before_model
+    def note(state: Any, runtime: Any) -> None:
+        runtime.stream_writer({"from": "the hook"})
+
+    model = Scripted(calls(("reach", "c1", {})), "ok")
+    agent = create_agent(model, [reach], middleware=[note], store=InMemoryStore(), checkpointer=saver)
+    parts = streamed(agent, GO, CONFIG, stream_mode=["custom", "values"])
+    assert [part["from"] for mode, part in parts if mode == "custom"] == ["the hook", "the tool", "the hook"]
+    assert [m.content for m in parts[-1][1]["messages"]] == ["go", "", "t", "ok"]
+
+
+def test_effects_inside_a_tool_are_done_once_however_often_it_pauses(call: Call, saver: BaseCheckpointSaver) -> None:
+    sent: list[str] = []
+
+    @tool
+    def mail(to: str) -> str:
+        """Mail."""
+        draft = step(lambda: sent.append(f"draft to {to}") or len(sent), key="draft")
+        if interrupt(f"send draft {draft}?") == "yes":
+            step(lambda: sent.append(f"mail to {to}"), key="send")
+        return f"{interrupt('signature?')}: {len(sent)}"
+
+    agent = create_agent(Scripted(calls(("mail", "c1", {"to": "ana"})), "ok"), [mail], checkpointer=saver)
+    assert [i.value for i in call(agent, GO, CONFIG)["__interrupt__"]] == ["send draft 1?"]
+    assert [i.value for i in call(agent, Command(resume="yes"), CONFIG)["__interrupt__"]] == ["signature?"]
+    result = call(agent, Command(resume="bo"), CONFIG)
+    assert sent == ["draft to ana", "mail to ana"]
+    assert [m.content for m in result["messages"] if m.type == "tool"] == ["bo: 2"]
+
+
+def test_an_async_tool_may_ask(saver: BaseCheckpointSaver) -> None:
+    async def ask(about: str) -> str:
+        """Ask."""
+        await asyncio.sleep(0)
+        return f"{about} {interrupt(about)}"
+
+    turn = calls(("ask", "c1", {"about": "a?"}), ("ask", "c2", {"about": "b?"}))
+    agent = create_agent(Scripted(turn, "ok"), [StructuredTool.from_function(coroutine=ask)], checkpointer=saver)
+    ids = {i.value: i.id for i in _ainvoke(agent, GO, CONFIG)["__interrupt__"]}
+    result = _ainvoke(agent, Command(resume={ids["a?"]: "yes", ids["b?"]: "no"}), CONFIG)
+    assert [m.content for m in result["messages"] if m.type == "tool"] == ["a? yes", "b? no"]

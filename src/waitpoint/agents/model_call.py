@@ -213,7 +213,9 @@ class ModelCall:
         return ModelResponse([message, *answers])
 
     def _updates(self, response: ModelResponse[Any], commands: Commands, state: Any) -> list[Any]:
-        update: dict[str, Any] = {"messages": [*remarks(state), *response.result]}
+        # Middleware may have made up or changed a message after the model: its calls need ids of their own as well.
+        given = [_identified(m) if isinstance(m, AIMessage) else m for m in response.result]
+        update: dict[str, Any] = {"messages": [*remarks(state), *given]}
         if (repaired := history.repaired(state["messages"])) is not None:
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *update["messages"]]
         if state.get("hitl_remarks"):

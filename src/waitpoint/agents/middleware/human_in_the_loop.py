@@ -229,10 +229,12 @@ class _Turn:
         self.edits: dict[str, Any] = {}
         self.remarks: list[list[str]] = []
         self.reviewed = False
+        self.digest = ""
         self.journal: Journal | None = runtimes.attempt.get()
 
     def decide(self, calls: Sequence[ToolCall]) -> Steps:
         """Sort the calls, ask about those that need it, and put on record what may run."""
+        self.digest = self._digest(calls)
         frozen = self._frozen()
         asked: list[_Asked] = []
         granted: list[Any] = []
@@ -255,12 +257,20 @@ class _Turn:
         if journal is not None and (kept := [each for each in granted if each is not None]):
             yield Reading(lambda: gate.grant(journal, kept))
 
+    def _digest(self, calls: Sequence[ToolCall]) -> str:
+        """Return the digest of what there was to decide: all calls that may be asked about, and which tool's they are."""
+        gated = [c for c in calls if (p := self.middleware.policies.of(c["name"])) is not None and p.kind == "ask"]
+        return canonical.args_digest(tuple([c["id"], c["name"], c["args"]] for c in gated), {})
+
     def _frozen(self) -> tuple[dict[str, Any], list[str]] | None:
-        """Return the question as this turn asked it before, with the calls it is about: nothing is worked out anew."""
+        """Return the question as this turn asked it before, with the calls it is about: nothing is worked out anew.
+
+        None too if the turn is another one now: its calls were changed in the state meanwhile, or the policies were.
+        """
         for asked in reversed(self.journal.asked) if self.journal is not None else ():
             if asked.row.qkey == self._key and not asked.is_gone:
-                extra = codec.loads(asked.row.extra)
-                return codec.loads(asked.row.value), extra["form_data"]["tool_call_ids"]
+                data = codec.loads(asked.row.extra)["form_data"]
+                return (codec.loads(asked.row.value), data["tool_call_ids"]) if data["turn"] == self.digest else None
         return None
 
     @property
@@ -314,7 +324,7 @@ class _Turn:
         ]
         schema = batch_schema(batch)
         names = list(self.tools) or [each.call["name"] for each in asked]
-        data = {"tool_call_ids": ids, "tools": names, "why": [each.why for each in asked]}
+        data = {"tool_call_ids": ids, "tools": names, "why": [each.why for each in asked], "turn": self.digest}
         if self.journal is None:
             answer = read_batch(interrupt(payload), payload, schema, ids, names)
             question = ""

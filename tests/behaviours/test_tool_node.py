@@ -342,6 +342,13 @@ def test_a_wrapper_sees_the_call_the_tool_the_state_and_the_runtime(call: Call) 
     assert sorted(seen, key=repr) == [("add", add, [both], "c1"), ("sub", None, [both], "c2")]
 
 
+@pytest.mark.parametrize("given", [None, "text", {"content": "x"}, [None]], ids=repr)
+def test_what_a_wrapper_may_not_return_is_refused(given: Any, call: Call) -> None:
+    node = ToolNode([add], wrap_tool_call=lambda request, handler: given)
+    with pytest.raises(InvalidUpdateError, match=r"'add'.*handler\(request\)"):
+        call(node, [SUM])
+
+
 def test_errors_of_a_wrapper_are_handled_as_the_tools_own(call: Call) -> None:
     def around(request: Any, handler: Any) -> Any:
         raise ValueError("around")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from langchain_core.messages import RemoveMessage, ToolCall, ToolMessage, convert_to_messages
+from langchain_core.messages import BaseMessage, RemoveMessage, ToolCall, ToolMessage, convert_to_messages
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.tools import BaseTool
 
@@ -109,6 +109,12 @@ def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
 
     Raises `InvalidUpdateError`.
     """
+    for part in parts:
+        if not isinstance(part, BaseMessage | Command):
+            raise InvalidUpdateError(
+                f"A wrap_tool_call hook around {call['name']!r} returned a {type(part).__name__}, which answers no call; "
+                f"return what handler(request) gives, a ToolMessage or a Command"
+            )
     if len(parts) == 1 and not isinstance(parts[0], Command):
         return
     if any(isinstance(part, Command) and part.graph is not None for part in parts):

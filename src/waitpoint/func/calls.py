@@ -298,7 +298,7 @@ class TaskCall:
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def _show_start(self) -> None:
-        if "tasks" in self.scope.run.modes:
+        if not self.scope.run.modes.isdisjoint(("tasks", "debug")):
             told = {"id": self.id, "name": self.spec.name, "input": (self.args, self.kwargs)}
             self.scope.show("tasks", told | {"triggers": ("__pregel_push",)})
 
@@ -310,7 +310,7 @@ class TaskCall:
         return result
 
     def _show_end(self, *, error: Exception | None = None, result: Mapping[str, Any] | None = None) -> None:
-        if "tasks" in self.scope.run.modes and not isinstance(error, GraphBubbleUp):
+        if not self.scope.run.modes.isdisjoint(("tasks", "debug")) and not isinstance(error, GraphBubbleUp):
             told = {"id": self.id, "name": self.spec.name, "error": None if error is None else repr(error)}
             self.scope.show("tasks", told | {"result": dict(result or {}), "interrupts": []})
 

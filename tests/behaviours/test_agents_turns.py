@@ -83,6 +83,26 @@ def test_calls_that_cannot_be_read_in_the_input_are_answered_in_their_place_for_
     assert [m.type for m in model.shown[1]] == kinds[:-1]
 
 
+def test_a_message_of_which_nothing_can_be_run_ends_the_agent(call: Call, saver: BaseCheckpointSaver) -> None:
+    model = Scripted(malformed("b1"), "ok")
+    agent = create_agent(model, [look], checkpointer=saver)
+    result = call(agent, GO, CONFIG)
+    assert [m.type for m in result["messages"]] == ["human", "ai"]
+    assert agent.get_state(CONFIG).next == ()
+    result = call(agent, GO, CONFIG)
+    assert [m.type for m in result["messages"]] == ["human", "ai", "tool", "human", "ai"]
+    assert [m.type for m in model.shown[1]] == ["human", "ai", "tool", "human"]
+
+
+@pytest.mark.parametrize("call_id", [None, ""])
+def test_a_call_that_cannot_be_read_and_has_no_id_needs_no_answer(call_id: Any, call: Call) -> None:
+    model = Scripted("ok")
+    result = call(
+        create_agent(model, [look]), {"messages": [HumanMessage("go"), malformed(call_id), HumanMessage("well?")]}
+    )
+    assert len(answers(result)) == (0 if call_id is None else 1)
+
+
 def test_a_model_is_shown_calls_that_every_provider_takes(call: Call) -> None:
     model = Scripted(malformed("b1", look={"at": "sky"}), "sorry")
     result = call(create_agent(model, [look]), GO)

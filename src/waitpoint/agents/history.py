@@ -53,18 +53,22 @@ def malformed_answers(message: AIMessage) -> list[ToolMessage]:
             id=ids.hashed("malformed", message.id or "", call["id"]),
         )
         for call in message.invalid_tool_calls
-        if call["id"]
+        if call["id"] is not None
     ]
 
 
 def repaired(messages: Sequence[AnyMessage]) -> list[AnyMessage] | None:
-    """Return a history in which each malformed call is answered, right after its message; None if each one is already."""
+    """Return a history in which each malformed call is answered, after the other answers; None if each one is already."""
     answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
     out: list[AnyMessage] = []
+    due: list[ToolMessage] = []
     for message in messages:
+        if due and not isinstance(message, ToolMessage):
+            out, due = [*out, *due], []
         out.append(message)
         if isinstance(message, AIMessage) and message.invalid_tool_calls:
-            out += [answer for answer in malformed_answers(message) if answer.tool_call_id not in answered]
+            due = [answer for answer in malformed_answers(message) if answer.tool_call_id not in answered]
+    out += due
     return out if len(out) > len(messages) else None
 
 
@@ -78,7 +82,7 @@ def readable(message: BaseMessage) -> BaseMessage:
     broken = [
         ToolCall(name=call["name"] or "unknown", args={}, id=call["id"], type="tool_call")
         for call in message.invalid_tool_calls
-        if call["id"]
+        if call["id"] is not None
     ]
     return message.model_copy(update={"tool_calls": [*message.tool_calls, *broken], "invalid_tool_calls": []})
 
@@ -119,8 +123,8 @@ def valid(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
         if isinstance(message, AIMessage):
             own = _answers_after(given, at)
             for call in (*message.tool_calls, *message.invalid_tool_calls):
-                call_id = call["id"] or ""
-                if not call_id:
+                call_id = call["id"]
+                if call_id is None:
                     continue
                 found = own.get(call_id) or (answers.get(call_id) if call_id not in used else None)
                 used.add(call_id)
@@ -161,5 +165,5 @@ def _is_valid(messages: Sequence[AnyMessage]) -> bool:
         if awaited:
             return False
         if isinstance(message, AIMessage):
-            awaited = [c["id"] for c in (*message.tool_calls, *message.invalid_tool_calls) if c["id"]]
+            awaited = [c["id"] for c in (*message.tool_calls, *message.invalid_tool_calls) if c["id"] is not None]
     return not awaited

@@ -202,15 +202,14 @@ class ModelCall:
         message = _identified(message)
         if self.name is not None:
             message.name = self.name
-        answers = history.malformed_answers(message)
         if isinstance(strategy, ToolStrategy):
             found = strategy.read(message)
             if found is not None:
                 value, told = found
-                return ModelResponse([message, *told, *answers], value[0] if value else None)
+                return ModelResponse([message, *told], value[0] if value else None)
         elif isinstance(strategy, ProviderStrategy) and not message.tool_calls and not message.invalid_tool_calls:
             return ModelResponse([message], strategy.read(message))
-        return ModelResponse([message, *answers])
+        return ModelResponse([message])
 
     def _updates(self, response: ModelResponse[Any], commands: Commands, state: Any) -> list[Any]:
         # Middleware may have made up or changed a message after the model: its calls need ids of their own as well.

@@ -99,7 +99,7 @@ class Routes:
             return self.exit
         if calls := history.pending_calls(messages):
             return [send(message, call) for call in calls] if self.has_tools else self._no_tools(calls)
-        if not message.tool_calls and not message.invalid_tool_calls:
+        if not message.tool_calls:  # malformed ones are answered when the model is called again
             return self.exit
         return self.exit if self.is_structured(after) else self.loop
 

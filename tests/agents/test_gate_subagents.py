@@ -77,6 +77,61 @@ def test_the_rules_of_the_outer_agent_hold_inside_for_tools_of_the_same_name(
     assert shown(outer_model) == [("c1", "success", "paid")]
 
 
+INNER_RULES: dict[str, Any] = {
+    "free": {"pay": False},
+    "all free": {"*": False},
+    "a predicate that lets all pass": {"pay": {"allowed_decisions": ["approve"], "when": lambda request: False}},
+    "everything allowed": {"pay": True},
+}
+
+
+@pytest.mark.parametrize("outer", ["pay", "*"])
+@pytest.mark.parametrize("rule", INNER_RULES)
+def test_the_strictest_rule_holds_for_a_tool_that_inner_and_outer_agents_have(
+    rule: str, outer: str, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    policies = {outer: {"allowed_decisions": ["reject", "approve"]}, "clerk": False}
+    inner_model, outer_model = Scripted(calls(PAY), "settled"), Scripted(calls(DELEGATE), "done")
+    clerk = as_tool("clerk", hired(effects, inner_model, approval(mode, **INNER_RULES[rule])))
+    boss = agent_of(effects, outer_model, stored, approval(mode, **policies), tools=[clerk, effects.pay])
+    state = call(boss, ASKED, THREAD)
+    assert actions(state) == [("pay", PAY[2])]
+    assert effects.lines() == []
+    call(boss, resume(state, REJECT), THREAD)
+    assert effects.lines() == []
+    assert shown(inner_model) == [("p1", "error", "no")]
+
+
+def test_what_an_outer_agent_says_of_every_tool_is_not_about_tools_that_only_the_inner_one_has(
+    mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    inner_model, outer_model = Scripted(calls(PAY), "settled"), Scripted(calls(DELEGATE), "done")
+    clerk = as_tool("clerk", hired(effects, inner_model))
+    boss = agent_of(
+        effects, outer_model, stored, approval(mode, **{"*": True, "clerk": False}), tools=[clerk, effects.read]
+    )
+    assert actions(call(boss, ASKED, THREAD)) == []
+    assert effects.lines() == [PAID]
+
+
+def test_an_edit_in_an_inner_agent_does_not_reach_a_tool_that_the_outer_one_keeps(
+    mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    inner_model, outer_model = (
+        Scripted(calls(("read", "p1", {"path": "a"})), "settled"),
+        Scripted(calls(DELEGATE), "done"),
+    )
+    clerk = as_tool("clerk", hired(effects, inner_model, approval(mode, read=True)))
+    only_a_no = approval(mode, pay={"allowed_decisions": ["reject"]})
+    boss = agent_of(effects, outer_model, stored, only_a_no, tools=[clerk, effects.pay])
+    state = call(boss, ASKED, THREAD)
+    with pytest.raises(ValueError):
+        call(boss, resume(state, edit("pay", to="ana", amount=5)), THREAD)
+    assert effects.lines() == []
+    call(boss, resume(state, APPROVE), THREAD)
+    assert effects.lines() == ["read a"]
+
+
 def test_what_the_outer_agent_denies_is_denied_inside(mode: Any, call: Call, effects: Effects, stored: Any) -> None:
     inner_model, outer_model = Scripted(calls(PAY), "could not"), Scripted(calls(DELEGATE), "done")
     clerk = as_tool("clerk", hired(effects, inner_model))

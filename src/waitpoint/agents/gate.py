@@ -151,21 +151,24 @@ async def awaiting(steps: Steps) -> Any:
 # --- admission --------------------------------------------------------------------------------------------------------
 
 
-def policy_of(tool: BaseTool, call: ToolCall, gated: Gated | None) -> tuple[Policy, Gated]:
-    """Return the policy that holds for a call here: of the agent it runs in, else of those around that agent.
+def policy_of(tool: BaseTool, call: Mapping[str, Any], gated: Gated | None) -> tuple[Policy, Gated]:
+    """Return the policy that holds for a call here: the strictest of the agent it runs in and of those around that agent.
 
-    What an outer agent says of every tool ("*") speaks of its own tools only.
+    What an outer agent says of every tool ("*") speaks of the tools that it has itself.
     """
     scope = runtime.current.get()
-    found = [spec.extras.get(POLICIES) for spec in scope.specs] if scope is not None else []
-    own, around = gated or (found[0] if found else None), found[1:] if found else []
+    specs = scope.specs if scope is not None else ()
+    own = gated or (specs[0].extras.get(POLICIES) if specs else None)
     names = dict.fromkeys((tool.name, call["name"]))
-    kinds = [own.policies.of(name) for name in names] if own is not None else []
-    known = [(p, own) for p in kinds if p is not None and own is not None]
-    if not known:
-        known = [(p, g) for g in around if g is not None for n in names if (p := g.policies.named(n)) is not None]
-    strictest = max(known, key=lambda each: ("free", "ask", "deny").index(each[0].kind), default=None)
-    return strictest or (FREE, Gated())
+    found = [(own.policies.of(name), own) for name in names] if own is not None else []
+    for spec in specs[1:]:
+        around: Gated | None = spec.extras.get(POLICIES)
+        if around is not None:
+            has = spec.extras.get(TOOLS, {})
+            rules = around.policies
+            found += [(rules.of(name) if name in has else rules.named(name), around) for name in names]
+    known = [(policy, of) for policy, of in found if policy is not None]
+    return max(known, key=lambda each: each[0].strictness, default=(FREE, Gated()))
 
 
 def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:

@@ -48,6 +48,11 @@ class Policy:
     when: Callable[..., Any] | None = None
     in_doubt: InDoubt = "ask"
 
+    @property
+    def strictness(self) -> int:
+        """How much it forbids, to be compared: a predicate may let a call pass."""
+        return {"free": 0, "ask": 1 if self.when is not None else 2, "deny": 3}[self.kind]
+
 
 FREE = Policy("free", in_doubt="rerun")
 

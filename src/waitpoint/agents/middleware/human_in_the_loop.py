@@ -16,7 +16,7 @@ from waitpoint.agents import decisions, gate, history
 from waitpoint.agents.errors import ToolInvocationError
 from waitpoint.agents.gate import Gated, Reading, Steps
 from waitpoint.agents.middleware.types import AgentMiddleware, AgentState, PrivateStateAttr
-from waitpoint.agents.policy import InterruptOnConfig, Policy, read_policies
+from waitpoint.agents.policy import FREE, InterruptOnConfig, Policy, read_policies
 from waitpoint.agents.tool_node import execute
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.node import tool_runtime
@@ -245,6 +245,8 @@ class _Turn:
             if policy.kind == "deny":
                 self.answers[call["id"] or ""] = error_message(decisions.DENIED.format(tool=call["name"]), call)
                 continue
+            if self._rule(call["name"])[1] is not self.middleware.gated:
+                continue  # an agent around this one has a stricter one, which the gate sees to
             found = yield from self._sorted(call, policy, frozen)
             if found is not None:
                 asked.append(found)
@@ -256,6 +258,13 @@ class _Turn:
         journal = self.journal
         if journal is not None and (kept := [each for each in granted if each is not None]):
             yield Reading(lambda: gate.grant(journal, kept))
+
+    def _rule(self, name: str) -> tuple[Policy, Gated]:
+        """Return the policy of a tool, and whose it is."""
+        tool, gated = self.tools.get(name), self.middleware.gated
+        if tool is None or self.journal is None:
+            return gated.policies.of(name) or FREE, gated
+        return gate.policy_of(tool, {"name": name}, gated)
 
     def _digest(self, calls: Sequence[ToolCall]) -> str:
         """Return the digest of what there was to decide: all calls that may be asked about, and which tool's they are."""
@@ -346,8 +355,8 @@ class _Turn:
             return {}
         targets = {own: args_schema(self.tools.get(own))}
         for name, tool in self.tools.items():
-            policy = self.middleware.policies.of(name)
-            if policy is None or policy.kind == "free" or (policy.kind == "ask" and "edit" in policy.allowed):
+            policy, _ = self._rule(name)
+            if policy.kind == "free" or (policy.kind == "ask" and "edit" in policy.allowed):
                 targets.setdefault(name, args_schema(tool))
         return targets
 

@@ -76,6 +76,13 @@ def test_message_that_came_back_is_whole() -> None:
     assert back.model_copy(update={"content": "x"}).pretty_repr()
 
 
+def test_the_text_of_a_message_can_be_stored_and_comes_back_as_text() -> None:
+    text = HumanMessage("käse").text
+    back = codec.loads(codec.dumps({"text": text, "list": [text], text: 1}))
+    assert back == {"text": "käse", "list": ["käse"], "käse": 1}
+    assert {type(back["text"]), type(back["list"][0])} == {str}
+
+
 def test_schemas_of_messages_add_no_second_tag() -> None:
     class State(TypedDict):
         messages: Annotated[list[AnyMessage], "reducer"]

@@ -10,8 +10,9 @@ import functools
 from collections.abc import Mapping
 from typing import Final
 
-from waitpoint.codec import models
+from waitpoint.codec import models, natives
 from waitpoint.codec.classes import Form
+from waitpoint.codec.natives import Encoder
 
 PREFIX: Final = "lc."
 MODULE: Final = "langchain_core."
@@ -44,3 +45,14 @@ def forms() -> tuple[Mapping[type, Form], Mapping[str, Form]]:
     classes = {tag: getattr(messages, name) for tag, name in _MESSAGES.items()} | {"lc.document": Document}
     by_tag = {tag: Form(*models.functions(cls, tag, lean=True)) for tag, cls in classes.items()}
     return {cls: by_tag[tag] for tag, cls in classes.items()}, by_tag
+
+
+def encoder_of(cls: type) -> Encoder | None:
+    """Return how values of a class of langchain-core are taken apart; None for one that is not stored.
+
+    What a message gives as its `text` is a str of a class of its own, and comes back as a str.
+    """
+    if cls.__name__ == "TextAccessor":
+        return natives.odd_text
+    form = forms()[0].get(cls)
+    return form.encode if form else None

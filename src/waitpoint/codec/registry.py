@@ -91,8 +91,7 @@ class Registry:
         if self._parent is not None and (encoder := self._parent.packer.encoder_for(cls)):
             self._refuse_shadowed(cls)
         elif cls.__module__.startswith(messages.MODULE):
-            form = messages.forms()[0].get(cls)
-            encoder = form.encode if form else None
+            encoder = messages.encoder_of(cls)
         else:
             encoder = foreign.encoder_of(cls)
         if encoder is not None:

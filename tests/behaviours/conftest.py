@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from waitpoint.cache.base import BaseCache
+from waitpoint.cache.memory import InMemoryCache
+from waitpoint.cache.sqlite import SqliteCache
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
@@ -45,6 +48,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def saver(store: Store) -> BaseCheckpointSaver:
     return store.saver
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCache[Any]]:
+    if request.param == "memory":
+        yield InMemoryCache()
+    else:
+        with SqliteCache[Any](tmp_path / "cache.db") as cache:
+            yield cache
 
 
 def _invoke(graph: Any, given: Any, config: Any = None, **options: Any) -> Any:

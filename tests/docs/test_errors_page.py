@@ -7,11 +7,12 @@ import pytest
 
 import waitpoint.checkpoint.base
 import waitpoint.errors
+import waitpoint.store.base
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 RAISED = [
     cls
-    for module in (waitpoint.errors, waitpoint.checkpoint.base)
+    for module in (waitpoint.errors, waitpoint.checkpoint.base, waitpoint.store.base)
     for cls in vars(module).values()
     if inspect.isclass(cls) and issubclass(cls, BaseException) and cls.__module__ == module.__name__
 ]

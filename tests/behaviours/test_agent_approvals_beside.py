@@ -16,7 +16,7 @@ from tests.agents.scripted import Scripted, calls
 from tests.behaviours.conftest import Call
 from tests.behaviours.graphs import thread
 from waitpoint.agents import create_agent
-from waitpoint.agents.middleware import HumanInTheLoopMiddleware, ToolErrorMiddleware
+from waitpoint.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolErrorMiddleware
 from waitpoint.agents.structured_output import ToolStrategy
 from waitpoint.errors import UnknownInterruptError
 from waitpoint.types import Command, interrupt
@@ -71,8 +71,25 @@ def test_a_tool_that_failed_is_run_again_under_the_same_decision(
     assert results(state)["s"][1].endswith(f"sent to {whom}")
 
 
+class Around(AgentMiddleware[Any, Any, Any]):
+    """Has no async form, so that it runs in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.saw: list[str] = []
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        try:
+            return handler(request)
+        except Exception as error:
+            self.saw.append(repr(error))
+            raise
+
+
 @modes
-def test_what_a_tool_does_in_its_thread_is_recorded_though_a_call_beside_it_fails(saver: Any, mode: Any) -> None:
+@pytest.mark.parametrize("around", [[], [Around()]], ids=["plain", "wrapped"])
+def test_what_a_tool_does_in_its_thread_is_recorded_though_a_call_beside_it_fails(
+    saver: Any, mode: Any, around: list[Any]
+) -> None:
     begun, go, did = threading.Event(), threading.Event(), list[str]()
 
     @tool
@@ -102,7 +119,7 @@ def test_what_a_tool_does_in_its_thread_is_recorded_though_a_call_beside_it_fail
 
     proposed = calls(("send", "s", {"to": "ann"}), ("read", "r", {"box": "in"}))
     config, model = thread(), Scripted(proposed, "done")
-    agent = agent_with(saver, model, [send, read], {"send": True, "read": True}, interrupt_mode=mode)
+    agent = agent_with(saver, model, [send, read], {"send": True, "read": True}, *around, interrupt_mode=mode)
     result = asyncio.run(agent.ainvoke(START, config))
     asyncio.run(failing())
     assert did == ["in"]
@@ -111,6 +128,43 @@ def test_what_a_tool_does_in_its_thread_is_recorded_though_a_call_beside_it_fail
     assert "__interrupt__" not in state
     assert did == ["in", "and now it works"]
     assert results(state) == {"s": ("success", "sent to ann"), "r": ("success", "mails in in")}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_cancelling_a_run_cancels_its_tools_and_leaves_the_gated_ones_in_doubt(saver: Any, wrapped: bool) -> None:
+    """B122: what middleware has no async form waits for is cancelled as well"""
+    begun, ends = threading.Event(), list[str]()
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a mail."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+        return "sent"
+
+    async def cancelled() -> None:
+        run = asyncio.create_task(agent.ainvoke(answered(result, APPROVE), config))
+        await asyncio.to_thread(begun.wait, 10)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert ends == ["cancelled"]
+
+    config, around = thread(), Around()
+    agent = agent_with(
+        saver, Scripted(ONE, "done"), [send], {"send": True}, *([around] if wrapped else []), interrupt_mode="per_call"
+    )
+    result = asyncio.run(agent.ainvoke(START, config))
+    asyncio.run(cancelled())
+    assert around.saw == []
+    (question,) = asyncio.run(agent.ainvoke(None, config))["__interrupt__"]
+    assert (question.value["type"], question.value["name"]) == ("in_doubt", "send")
+    state = asyncio.run(agent.ainvoke(Command(resume={"type": "happened", "result": "sent"}), config))
+    assert results(state) == {"s": ("success", "sent")}
 
 
 @modes

@@ -6,16 +6,41 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import CancelledError
+from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from waitpoint import runtime as runtimes
 
 T = TypeVar("T")
 
 
+class _Called:
+    """What a function in its own thread has called on the loop, so that a cancellation reaches it."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        for task in self.tasks:
+            task.cancel()
+
+
+_called: ContextVar[_Called | None] = ContextVar("called", default=None)
+
+
 async def in_own_thread(fn: Callable[..., T], *args: Any) -> T:
-    """Call a blocking function that waits for the loop: in no pool, which such waits could fill."""
+    """Call a blocking function that waits for the loop: in no pool, which such waits could fill.
+
+    A cancellation is handed on to what it waits for, and then waits for the function itself: what it did is recorded.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
+    called = _Called()
     context = contextvars.copy_context()
+    context.run(_called.set, called)
 
     def work() -> None:
         try:
@@ -26,7 +51,15 @@ async def in_own_thread(fn: Callable[..., T], *args: Any) -> T:
             loop.call_soon_threadsafe(_returned, done, result)
 
     threading.Thread(target=work, name="waitpoint-wrapper", daemon=True).start()
-    return await done
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        called.cancel()
+        journal = runtimes.attempt.get()
+        if journal is None or journal.sealed:
+            raise
+        await asyncio.wait([done])
+        return done.result()
 
 
 def _returned(done: asyncio.Future[T], result: T) -> None:
@@ -46,9 +79,21 @@ def sync_as_async(handler: Callable[[Any], Awaitable[T]]) -> Callable[[Any], T]:
 
     def blocking(request: Any) -> T:
         async def awaited() -> T:
-            return await handler(request)
+            called, task = _called.get(), asyncio.current_task()
+            if called is None or task is None:
+                return await handler(request)
+            if called.is_cancelled:
+                raise asyncio.CancelledError
+            called.tasks.add(task)
+            try:
+                return await handler(request)
+            finally:
+                called.tasks.discard(task)
 
         work: Coroutine[Any, Any, T] = awaited()
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+        except CancelledError:  # that of futures is an Exception, which wrappers handle
+            raise asyncio.CancelledError from None
 
     return blocking

@@ -324,6 +324,18 @@ def test_s101_an_approval_holds_whatever_context_is_passed_on_resume(
     assert effects.lines() == [PAID]
 
 
+def test_s101_a_context_that_is_missing_on_resume_is_an_error_and_nothing_is_lost(
+    mode: Any, call: Call, effects: Effects, saver: Any
+) -> None:
+    agent = agent_of(effects, Scripted(calls(PAY), "done"), saver, approval(mode), context_schema=Person)
+    state = call(agent, ASKED, THREAD, context=Person(name="ann"))
+    with pytest.raises(UsageError, match="context"):
+        call(agent, resume(state, APPROVE), THREAD)
+    assert effects.lines() == []
+    call(agent, resume(state, APPROVE), THREAD, context=Person(name="ann"))
+    assert effects.lines() == [PAID]
+
+
 # --- S103, S105, S106 -------------------------------------------------------------------------------------------------
 
 

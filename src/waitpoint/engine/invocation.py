@@ -51,6 +51,7 @@ class Invocation:
     shown_ns: tuple[str, ...] = ()
     live: Any = None  # where parts of this run go while tasks run: the outermost consumer's
 
+    lacks_context: bool = False  # the graph knows a context, and this call brings none
     owner: str = ""
     met: tuple[Any, ...] | None = None  # the head and the open questions that a bare answer found at its first look
 

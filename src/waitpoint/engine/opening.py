@@ -5,11 +5,13 @@ Generators of store commands, like the loop. Each ends in a `Run`, or says whose
 
 from __future__ import annotations
 
-from waitpoint import canonical
+from waitpoint import canonical, codec
 from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     Loaded,
     ThreadChanged,
+    ThreadKey,
+    ThreadRow,
 )
 from waitpoint.engine import heads, recall
 from waitpoint.engine.commanding import commanded
@@ -20,10 +22,7 @@ from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unkno
 from waitpoint.engine.resuming import continued, lay_over, open_journals, prior_of
 from waitpoint.engine.segment import Segment
 from waitpoint.engine.starting import first_step, given, unsaved
-from waitpoint.errors import (
-    EmptyInputError,
-    ReplayMismatch,
-)
+from waitpoint.errors import EmptyInputError, ReplayMismatch, UsageError
 from waitpoint.records import Command
 
 
@@ -48,6 +47,8 @@ def _open(call: Invocation, saver: BaseCheckpointSaver) -> Opening:
         if base.checkpoint is None:
             raise_unknown_checkpoint(call.key, call.checkpoint_id)
     forking = base is not loaded
+    if call.lacks_context and not forking and _goes_on(call, thread):
+        yield Store(_check_context, (saver, call.key))
     if isinstance(call.input, Command):
         return (yield from commanded(call, saver, loaded, base, call.input))
     if call.input is not None:
@@ -60,6 +61,25 @@ def _open(call: Invocation, saver: BaseCheckpointSaver) -> Opening:
     if forking:
         return (yield from forked(call, saver, loaded, base))
     return (yield from continued(call, saver, loaded))
+
+
+def _goes_on(call: Invocation, thread: ThreadRow | None) -> bool:
+    """Whether the call goes on with a run that another call began."""
+    if thread is None or thread.status == "idle":
+        return False
+    if isinstance(call.input, Command):
+        return call.input.has_resume
+    return call.input is None and thread.status != "waiting"
+
+
+def _check_context(saver: BaseCheckpointSaver, key: ThreadKey) -> None:
+    """Refuse to go on without a context where the run was begun with one: it would be None, and nobody would notice."""
+    begun = [codec.loads(e.data) if e.data else {} for e in saver.events(key) if e.kind == "started"]
+    if begun and (name := begun[-1].get("context")):
+        raise UsageError(
+            f"The run of thread {key.thread_id!r} of graph {key.graph!r} was begun with a context ({name}), and contexts are "
+            f"not stored; pass `context` again to go on with it"
+        )
 
 
 def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...], input_may_vary: bool) -> Opening:

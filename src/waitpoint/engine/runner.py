@@ -288,6 +288,7 @@ class Runner(Declared):
         around.cache = self.cache
         call = Invocation(self.spec, self.registry, input, around)
         call.recursion_limit, call.step_timeout = limit, self.step_timeout
+        call.lacks_context = context is None and self.context_schema is not None
         call.modes = frozenset(shape.modes) if shape is not None else frozenset()
         self._apply(call, options)
         if scope is not None:

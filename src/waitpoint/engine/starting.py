@@ -9,6 +9,7 @@ from typing import Any
 from waitpoint import canonical, clock, codec, ids
 from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
+    EventRow,
     Loaded,
     Move,
     OutcomeRow,
@@ -203,6 +204,11 @@ def _has_work(loaded: Loaded) -> bool:
     return any(k in body for k in ("d", "s", "f")) or bool(loaded.outcomes)
 
 
+def _started(call: Invocation, head: str) -> EventRow:
+    context = call.around.context
+    return event("started", head) if context is None else event("started", head, context=type(context).__name__)
+
+
 def begun(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, before: Head | None,
            closed: list[tuple[str, str]], left: Sequence[tuple[str, Any]] = ()) -> Opening:  # fmt: skip
     """Store the first checkpoints together with the claim; `left` is written before the input."""
@@ -213,7 +219,7 @@ def begun(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, before: 
     started = first_step(call, before, writer, left=left)
     writes = Writes(checkpoints=started.rows, items=writer.taken(), outcomes=started.outcomes, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
-    writes.events = [*withdrawals(closed), event("started", started.head.id)]
+    writes.events = [*withdrawals(closed), _started(call, started.head.id)]
     segment_items = writes.items
     saves = call.durability != "exit"
     if not saves:

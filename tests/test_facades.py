@@ -22,3 +22,12 @@ def test_every_name_of_a_facade_is_there_and_is_the_peers_or_ours(path: str) -> 
 def test_constants_equal_the_peers(name: str) -> None:
     ours = importlib.import_module("waitpoint.constants")
     assert getattr(ours, name) == getattr(langgraph.constants, name)
+
+
+def test_names_of_decisions_are_where_users_of_langchain_import_them() -> None:
+    ours = importlib.import_module("waitpoint.agents.middleware.human_in_the_loop")
+    peer = importlib.import_module("langchain.agents.middleware.human_in_the_loop")
+    declared = {name for name, value in vars(peer).items() if getattr(value, "__module__", "") == peer.__name__}
+    public = {name for name in declared if not name.startswith("_")} | {"Decision", "DecisionType", "InterruptMode"}
+    assert public <= set(ours.__all__)
+    assert all(hasattr(ours, name) for name in ours.__all__)

@@ -28,13 +28,44 @@ from waitpoint.interrupts.journal import Journal, Question
 from waitpoint.protocol import (
     HITL_REQUEST,
     TOOL_APPROVAL,
+    Action,
+    ActionRequest,
+    ApproveDecision,
     BatchCall,
+    Decision,
+    DecisionType,
+    EditDecision,
+    HITLRequest,
+    HITLResponse,
+    RejectDecision,
+    RespondDecision,
+    ReviewConfig,
+    ToolApprovalRequest,
     batch_schema,
     decision_schema,
     read_batch,
     read_decision,
 )
 from waitpoint.runtime import Runtime
+
+__all__ = [
+    "Action",
+    "ActionRequest",
+    "ApproveDecision",
+    "Decision",
+    "DecisionType",
+    "EditDecision",
+    "HITLRequest",
+    "HITLResponse",
+    "HumanInTheLoopMiddleware",
+    "InterruptMode",
+    "InterruptOnConfig",
+    "RejectDecision",
+    "RespondDecision",
+    "ReviewConfig",
+    "ToolApprovalRequest",
+    "is_tool_approval_interrupt",
+]
 
 InterruptMode = Literal["batched", "per_call"]
 _MODES = ("batched", "per_call")

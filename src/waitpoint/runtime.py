@@ -79,6 +79,9 @@ class Scope(Protocol):
     def writer(self) -> StreamWriter:
         """Emits in stream mode `custom`."""
 
+    def show(self, mode: str, payload: Any) -> None:
+        """Show a part of the run in this stream mode, if it was asked for."""
+
     def push(self, message: Any, key: str | None) -> None:
         """Show a message in stream mode `messages`, and write it to `key` with what the node returns."""
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
-from waitpoint.engine import lifecycle, outcomes, recall, saying
+from waitpoint.engine import detailing, lifecycle, outcomes, recall, saying
 from waitpoint.engine.caching import cached
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
@@ -23,7 +23,7 @@ from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.segment import event
-from waitpoint.engine.tasks import Body, Outcome, Task, attempt, read
+from waitpoint.engine.tasks import Body, Outcome, Task, attempt
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
 from waitpoint.records import INTERRUPT, START, Command
 
@@ -65,9 +65,12 @@ def _supersteps(run: Run) -> Steps:
 def _greeting(run: Run) -> Steps:
     """Tell what a consumer sees first: the values at the start, and what finished in an earlier run."""
     yield from lifecycle.resumed(run)
+    if run.modes:
+        yield from detailing.entered(run)
     if "values" in run.modes and run.shows_start:
         yield Emit(run.shown_ns, "values", run.shown(run.values))
     if run.modes:
+        yield from detailing.reached(run)
         yield from saying.known(run)
     for task in run.tasks if "updates" in run.modes else ():
         if task.cached:
@@ -128,8 +131,7 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
 
 
 def _announced(run: Run, task: Task) -> Steps:
-    if "tasks" in run.modes and task.name != START:
-        yield Emit(run.shown_ns, "tasks", _started(run, task))
+    yield from detailing.started(run, task)
     yield from saying.sent(run, task)
 
 
@@ -164,8 +166,8 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
         if "updates" in run.modes and task.name != START:
             from_cache = {"__metadata__": {"cached": True}} if outcome.body.is_cached else {}
             yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result), **from_cache})
-    if "tasks" in run.modes and task.name != START and not outcome.body.is_cached:
-        yield Emit(run.shown_ns, "tasks", _ended(run, task))
+    if run.modes and not outcome.body.is_cached:
+        yield from detailing.ended(run, task)
 
 
 def _note(run: Run, task: Task, outcome: Outcome) -> None:
@@ -284,6 +286,8 @@ def _advance(run: Run) -> Deciding:
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
     if "values" in run.modes and not written.isdisjoint(spec.shown_keys):
         yield Emit(run.shown_ns, "values", run.shown(values))
+    if run.modes:
+        yield from detailing.reached(run)
     if over:
         yield from _over_limit(run)
     if stops:
@@ -331,6 +335,8 @@ def _pause(run: Run) -> Deciding:
             return False
         run.show_nested()
     yield from lifecycle.paused(run, "pending")
+    if run.modes:
+        yield from detailing.resting(run)
     interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
     if interrupts and "values" in run.modes:
@@ -465,24 +471,3 @@ def _drain(run: Run, reason: str) -> Steps:
     if run.segment is not None and run.is_root:
         yield from _rest(run, "ready", Writes(events=[event("drained", run.head.id, reason=reason)]))
     raise GraphDrained(reason)
-
-
-# --- mode `tasks` -----------------------------------------------------------------------------------------------------
-
-
-def _started(run: Run, task: Task) -> dict[str, Any]:
-    try:
-        given = task.due.send.arg if task.due.send is not None else read(task.node.reader, run.values, run.steps_left)
-    except Exception:  # noqa: BLE001 - the node is going to fail on its input by itself
-        given = run.shown(run.values)
-    return {"id": task.id, "name": task.name, "input": given, "triggers": task.due.triggers}
-
-
-def _ended(run: Run, task: Task) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "name": task.name,
-        "error": None if task.error is None or isinstance(task.error, ParentCommand) else repr(task.error),
-        "result": outcomes.written(run.spec, task.result),
-        "interrupts": [{"value": i.value, "id": i.id, "response_schema": i.response_schema} for i in task.interrupts],
-    }

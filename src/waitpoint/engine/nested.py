@@ -85,8 +85,7 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.live = around.live
     call.around.live, call.around.live_modes = around.live, around.live_modes
     call.around.emit_custom = _writer(around.live, call.shown_ns) if "custom" in around.live_modes else None
-    if saying.MODE in around.live_modes:
-        call.around.say, call.around.listen = saying.sayer(around.live, call.shown_ns), saying.listening
+    saying.hear(call.around, around.live_modes, around.live, call.shown_ns)
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = not number and run.spec.nodes[task.node].call.kind == "graph"
@@ -110,8 +109,7 @@ def go_live(session: Session, parts: Any, subgraphs: bool) -> None:
     around.show = _shower(parts, call.shown_ns)
     if "custom" in call.modes:
         around.emit_custom = _writer(parts, call.shown_ns)
-    if saying.MODE in call.modes:
-        around.say, around.listen = saying.sayer(parts, call.shown_ns), saying.listening
+    saying.hear(around, call.modes, parts, call.shown_ns)
     if subgraphs:
         around.live_modes = call.modes
 

@@ -41,6 +41,7 @@ class Run:
     resumed: bool = False  # continues from a rest: a breakpoint at this checkpoint was stopped at already
     is_fresh: bool = False  # an update made this checkpoint, and no run has been at it: breakpoints still hold
     shows_start: bool = True  # whether mode `values` begins with the values as they are
+    entry: tuple[Head, str] | None = None  # the input's checkpoint and the id of its task, if the run begins past it
     is_root: bool = True
     debug: bool = False
     # the present superstep

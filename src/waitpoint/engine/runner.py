@@ -83,8 +83,8 @@ class Runner(Declared):
     ) -> Iterator[Any]:
         """Run to the next rest, yielding parts as they come; `options` are those of `invoke`.
 
-        `stream_mode` is one of "values", "updates", "custom", "messages", "tasks", or a list of them (default "updates");
-        a list makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
+        `stream_mode` is one of "values", "updates", "custom", "messages", "tasks", "tools", "checkpoints", "debug", or
+        a list of them (default "updates"); a list makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
         """
         shape = shape_of(stream_mode, subgraphs)
         session = self._session(input, config, context, options, shape)

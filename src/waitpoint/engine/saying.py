@@ -1,4 +1,4 @@
-"""Mode `messages` in the loop: what tasks returned, what was there before, and who hears the models of a task."""
+"""Mode `messages` in the loop: what tasks returned, what was there before; and who hears the models and tools of a task."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any
 
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.run import Run
-from waitpoint.engine.scope import TaskScope
+from waitpoint.engine.scope import Surroundings, TaskScope
 from waitpoint.engine.tasks import Task
 from waitpoint.records import START
 from waitpoint.stream.listener import heard_by, listener
 from waitpoint.stream.said import Said, messages_in
+from waitpoint.stream.tools import tool_listener
 
 MODE = "messages"
+TOOLS = "tools"
 
 
 def known(run: Run) -> Iterable[Emit]:
@@ -50,13 +52,24 @@ def _written(task: Task) -> list[Any]:
     return [value for _, value in task.result.writes] if task.result is not None else []
 
 
-def sayer(live: Any, ns: tuple[str, ...]) -> Callable[[Said], None]:
-    """Return what takes the sayings of a graph's tasks to the consumer."""
+def hear(around: Surroundings, modes: frozenset[str], live: Any, ns: tuple[str, ...]) -> None:
+    """Let the consumer hear what the tasks of a graph say, as far as these modes want it."""
+    if MODE in modes:
+        around.say = _sayer(live, ns)
+    if MODE in modes or TOOLS in modes:
+        around.listen = _listening
+
+
+def _sayer(live: Any, ns: tuple[str, ...]) -> Callable[[Said], None]:
     return lambda said: live.put(Emit(ns, MODE, said))
 
 
-def listening(scope: TaskScope, callbacks: Any) -> Any:
-    """Return callbacks by which the models of a task are heard."""
-    told = scope.told
-    hidden = frozenset(scope.config["configurable"]).difference(told)
-    return heard_by(callbacks, listener(scope.around.say, told, hidden))  # type: ignore[arg-type]
+def _listening(scope: TaskScope, callbacks: Any) -> Any:
+    """Return callbacks by which the models and tools of a task are heard."""
+    if scope.around.say is not None:
+        told = scope.told
+        hidden = frozenset(scope.config["configurable"]).difference(told)
+        callbacks = heard_by(callbacks, listener(scope.around.say, told, hidden))
+    if TOOLS in scope.run.modes:
+        callbacks = heard_by(callbacks, tool_listener(lambda event: scope.show(TOOLS, event)))
+    return callbacks

@@ -35,7 +35,7 @@ class Surroundings:
     live: Any = None  # takes parts while tasks run
     live_modes: frozenset[str] = frozenset()  # modes that nested graphs show there
     say: Callable[[Any], None] | None = None  # takes what is said in mode `messages`, if somebody listens
-    listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models
+    listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models and tools
     cache: BaseCache[Any] | None = None
     show: Callable[[str, Any], None] | None = None  # takes what tasks show while they run, if that goes out at once
 
@@ -151,12 +151,13 @@ class TaskScope:
 
     def show(self, mode: str, payload: Any) -> None:
         """Show a part of the run from inside the task, if that mode was asked for."""
-        if mode not in self.run.modes:
-            return
-        if self.around.show is not None:
+        if mode in self.run.modes and self.around.show is not None:
             self.around.show(mode, payload)
-        else:
+        elif mode in self.run.modes:
             self.run.told.append((mode, payload))
+        if mode == "tasks" and "debug" in self.run.modes:
+            kind = "task_result" if "result" in payload else "task"
+            self.show("debug", in_envelope(kind, payload, self.step, clock.now()))
 
     def push(self, message: Any, key: str | None) -> None:
         """Show a message now; it is written to `key` with what the body returns."""
@@ -172,6 +173,11 @@ class TaskScope:
         if what == "store":
             return self.around.store
         return getattr(self, what)
+
+
+def in_envelope(kind: str, payload: Any, step: int, at: float) -> dict[str, Any]:
+    """Return a part as mode `debug` shows it."""
+    return {"step": step, "timestamp": clock.iso(at), "type": kind, "payload": payload}
 
 
 def _silent(_: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
 from waitpoint.core.names import UNNAMED
-from waitpoint.engine import answers, opening, owner, resuming
+from waitpoint.engine import answers, detailing, opening, owner, resuming
 from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
@@ -138,6 +138,7 @@ class Session:
         if "values" in run.modes:
             extra = {INTERRUPT: interrupts} if interrupts else {}
             yield Emit(run.shown_ns, "values", {**shown, **extra} if isinstance(shown, dict) else extra or shown)
+        yield from detailing.resting(run)
         if "updates" in run.modes and interrupts:
             yield Emit(run.shown_ns, "updates", {INTERRUPT: interrupts})
 

@@ -9,7 +9,7 @@ from waitpoint.engine.commands import Emit
 from waitpoint.errors import ConfigError
 from waitpoint.stream.said import Chunks
 
-MODES = ("values", "updates", "custom", "messages", "tasks")
+MODES = ("values", "updates", "custom", "messages", "tasks", "tools", "checkpoints", "debug")
 
 
 class Shape(NamedTuple):
@@ -22,7 +22,7 @@ class Shape(NamedTuple):
     @property
     def live(self) -> bool:
         """Whether parts come from inside running tasks."""
-        return self.subgraphs or "custom" in self.modes or "messages" in self.modes
+        return self.subgraphs or any(mode in self.modes for mode in ("custom", "messages", "tools"))
 
 
 class View:

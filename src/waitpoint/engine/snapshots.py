@@ -10,6 +10,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
 from waitpoint.config import check_count, checked_config
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
+from waitpoint.engine.detailing import config_of, metadata_of
 from waitpoint.engine.heads import Head, ItemReader
 from waitpoint.engine.invocation import Invocation, run_at
 from waitpoint.engine.questions import answerable, interrupt_of
@@ -19,7 +20,7 @@ from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.segment import Segment, within
 from waitpoint.engine.tasks import Task
 from waitpoint.errors import NotFoundError
-from waitpoint.records import START, CheckpointMetadata, PregelTask, StateSnapshot
+from waitpoint.records import START, PregelTask, StateSnapshot
 
 
 def current(graph: Declared, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
@@ -118,22 +119,21 @@ class _View:
         unfinished = [t for t in run.tasks if t.state != "done"]
         due = [t.name for t in (run.tasks if self.as_record else unfinished or run.tasks)]
         shown = run.shown(values)
-        metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": {}}  # type: ignore[typeddict-item]
-        metadata.update(head.metadata)  # type: ignore[typeddict-item]
         parent = None if head.parent_id is None else self._config(head.parent_id)
         interrupts = tuple(i for t in tasks for i in t.interrupts)
         return StateSnapshot(
-            shown, tuple(due), self._config(head.id), metadata, clock.iso(head.created_at), parent, tasks, interrupts
+            shown,
+            tuple(due),
+            self._config(head.id),
+            metadata_of(head),
+            clock.iso(head.created_at),
+            parent,
+            tasks,
+            interrupts,
         )
 
     def _config(self, checkpoint_id: str) -> dict[str, Any]:
-        return {
-            "configurable": {
-                "thread_id": self.key.thread_id,
-                "checkpoint_ns": self.head.ns,
-                "checkpoint_id": checkpoint_id,
-            }
-        }
+        return config_of(self.key, self.head.ns, checkpoint_id)
 
     def _task(self, task: Task, *, subgraphs: bool) -> PregelTask:
         run, row = self.run, self.rows.get(task.id)

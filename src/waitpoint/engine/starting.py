@@ -63,11 +63,13 @@ class _Start:
     rows: list[Any] = field(default_factory=list)
     outcomes: list[OutcomeRow] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
+    entry: tuple[Head, str] | None = None  # the checkpoint of the input, and its task, where `head` lies past it
 
     def run(self, call: Invocation, segment: Segment | None) -> Run:
         """Return the run that begins with these tasks; its first values are shown if the input wrote any."""
         run = run_of(call, self.head, segment, self.tasks)
         run.shows_start = not self.written.isdisjoint(call.spec.shown_keys)
+        run.entry = self.entry
         return run
 
 
@@ -105,7 +107,7 @@ def first_step(
         second.refs = heads.store_values(spec, first, after, written, writer)
         rows = [heads.to_row(first, writer), heads.to_row(second, writer)]
         done = [start_row(spec, first, task, "done", writer)]
-    return _Start(second, tasks_of(spec, second), rows, done, written)
+    return _Start(second, tasks_of(spec, second), rows, done, written, (first, due.id))
 
 
 def _called(

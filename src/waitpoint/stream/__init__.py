@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from waitpoint.stream.builtin import (
+        CheckpointsTransformer,
         CustomTransformer,
+        DebugTransformer,
         LifecyclePayload,
         LifecycleTransformer,
         SubgraphStatus,
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncGraphRunStream",
     "AsyncSubgraphRunStream",
+    "CheckpointsTransformer",
     "CustomTransformer",
+    "DebugTransformer",
     "GraphRunStream",
     "LifecyclePayload",
     "LifecycleTransformer",
@@ -39,7 +43,9 @@ __all__ = [
 _LAZY = {
     "AsyncGraphRunStream": "run",
     "AsyncSubgraphRunStream": "run",
+    "CheckpointsTransformer": "builtin",
     "CustomTransformer": "builtin",
+    "DebugTransformer": "builtin",
     "GraphRunStream": "run",
     "LifecyclePayload": "builtin",
     "LifecycleTransformer": "builtin",

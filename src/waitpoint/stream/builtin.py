@@ -151,3 +151,17 @@ class TasksTransformer(_ModeTransformer):
 
     name = "tasks"
     required_stream_modes = ("tasks",)
+
+
+class CheckpointsTransformer(_ModeTransformer):
+    """The checkpoints as they are made, as mode `checkpoints` shows them."""
+
+    name = "checkpoints"
+    required_stream_modes = ("checkpoints",)
+
+
+class DebugTransformer(_ModeTransformer):
+    """Checkpoints and tasks with their steps and times, as mode `debug` shows them."""
+
+    name = "debug"
+    required_stream_modes = ("debug",)

@@ -10,14 +10,18 @@ from waitpoint.records import TAG_NOSTREAM
 from waitpoint.stream.said import Said
 
 
-class Listener:
+class OfTask:
+    """A handler of ours: it belongs to one task, and not to the graphs that the task calls."""
+
+    run_inline = True  # in order, and on the event loop where there is one
+
+
+class Listener(OfTask):
     """The part of the handler that is ours. Models stream when they meet it, by its two `tap_output` methods.
 
     It says of each call what a task's messages say (`metadata`), and what the call adds; never a key of `configurable`
     that is not among those (`hidden`).
     """
-
-    run_inline = True  # in order, and on the event loop where there is one
 
     def __init__(self, say: Callable[[Said], None], metadata: Mapping[str, Any], hidden: frozenset[str]) -> None:
         super().__init__()
@@ -83,15 +87,16 @@ class Listener:
 
 
 @functools.cache
-def _handler_class() -> type[Any]:
+def handler_class(ours: type[OfTask]) -> type[Any]:
+    """Return a handler as LangChain wants it, of the part that is ours."""
     from langchain_core.callbacks import BaseCallbackHandler
 
-    return type("MessageListener", (Listener, BaseCallbackHandler), {})
+    return type(ours.__name__, (ours, BaseCallbackHandler), {})
 
 
 def listener(say: Callable[[Said], None], metadata: Mapping[str, Any], hidden: frozenset[str]) -> Any:
     """Return a callback handler that says what models say."""
-    return _handler_class()(say, metadata, hidden)
+    return handler_class(Listener)(say, metadata, hidden)
 
 
 def heard_by(callbacks: Any, handler: Any) -> Any:
@@ -106,8 +111,8 @@ def heard_by(callbacks: Any, handler: Any) -> Any:
 def unheard(callbacks: Any) -> Any:
     """Return callbacks without our handlers, which belong to one task and not to the graphs that it calls."""
     if isinstance(callbacks, list | tuple):
-        return [h for h in callbacks if not isinstance(h, Listener)]
-    ours = [h for h in getattr(callbacks, "handlers", ()) if isinstance(h, Listener)]
+        return [h for h in callbacks if not isinstance(h, OfTask)]
+    ours = [h for h in getattr(callbacks, "handlers", ()) if isinstance(h, OfTask)]
     if not ours:
         return callbacks
     manager = callbacks.copy()

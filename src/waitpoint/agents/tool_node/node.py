@@ -25,6 +25,7 @@ from waitpoint.agents.tool_node.results import check_answers
 from waitpoint.errors import ConfigError, GraphBubbleUp, GraphInterrupt, PermitUsedError, UsageError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command, Send
+from waitpoint.stream.tools import delta
 
 TOOL_CALL = "tool_call"
 WITH_CONTEXT = "tool_call_with_context"
@@ -246,7 +247,7 @@ def tool_runtime(call: ToolCall, state: Any, config: Any, tools: Iterable[BaseTo
     """Return what a tool can reach in the node that runs here; outside of a graph there is little."""
     scope = runtimes.current.get()
     found = runtimes.Runtime[Any]() if scope is None else scope.runtime
-    return ToolRuntime(
+    runtime = ToolRuntime[Any, Any](
         state=state,
         context=found.context,
         config=config or ({} if scope is None else scope.config),
@@ -256,6 +257,9 @@ def tool_runtime(call: ToolCall, state: Any, config: Any, tools: Iterable[BaseTo
         tools=list(tools),
         execution_info=found.execution_info,
     )
+    if scope is not None and "tools" in scope.run.modes:
+        runtime.emit = lambda part: scope.show("tools", delta(call["id"], part))
+    return runtime
 
 
 def _by_name(tools: Sequence[BaseTool | Callable[..., Any]]) -> dict[str, BaseTool]:

@@ -248,6 +248,22 @@ def test_a_saver_that_returns_no_pending_writes_works(ours: BaseCheckpointSaver)
 # --- what cannot be carried over ---
 
 
+def test_an_entrypoint_is_refused_by_name(theirs: Any, ours: BaseCheckpointSaver) -> None:
+    def build(package: str, saver: Any) -> Any:
+        ask = import_module(f"{package}.types").interrupt
+
+        @import_module(f"{package}.func").entrypoint(checkpointer=saver)
+        def write(topic: str) -> str:
+            return str(ask(topic))
+
+        return write
+
+    build("langgraph", theirs).invoke("tea", THREAD)
+    with pytest.raises(NotSupportedError, match="'write' is an entrypoint"):
+        import_thread(build("waitpoint", ours), theirs, "t")
+    assert ours.threads() == []
+
+
 def test_a_question_of_a_graph_inside_a_node_is_refused_and_as_node_is_the_way(
     theirs: Any, ours: BaseCheckpointSaver
 ) -> None:

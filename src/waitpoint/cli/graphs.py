@@ -16,19 +16,8 @@ from waitpoint.graph.state import StateGraph
 
 def load_graph(target: str, folders: Sequence[Path]) -> Runner:
     """Import the graph that "module:attr" names; the folders are importable, before all else. Raises `ConfigError`."""
+    found = load(target, folders, "graph")
     module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute or not all(part.isidentifier() for part in module_name.split(".")):
-        raise ConfigError(f"'{target}' names no graph; write MODULE:ATTRIBUTE as in an import, such as app.flows:graph")
-    for folder in reversed(folders):
-        if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
-    found: Any = _imported(module_name, target)
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise ConfigError(
-                f"Module '{module_name}' has no '{attribute}'{_graphs_in(sys.modules[module_name], attribute)}"
-            )
-        found = getattr(found, part)
     if isinstance(found, StateGraph):
         raise ConfigError(
             f"'{target}' is a graph that is not compiled; give what its compile() returns: graph = {attribute}.compile()"
@@ -38,6 +27,25 @@ def load_graph(target: str, folders: Sequence[Path]) -> Runner:
         raise ConfigError(
             f"'{target}' is {what}, not a compiled graph{_graphs_in(sys.modules[module_name], attribute)}"
         )
+    return found
+
+
+def load(target: str, folders: Sequence[Path], kind: str) -> Any:
+    """Import what "module:attr" names, which is to be a `kind`. Raises `ConfigError`."""
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ConfigError(
+            f"'{target}' names no {kind}; write MODULE:ATTRIBUTE as in an import, such as app.flows:{kind}"
+        )
+    for folder in reversed(folders):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    found: Any = _imported(module_name, target)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            known = _graphs_in(sys.modules[module_name], attribute) if kind == "graph" else "; check the name"
+            raise ConfigError(f"Module '{module_name}' has no '{attribute}'{known}")
+        found = getattr(found, part)
     return found
 
 

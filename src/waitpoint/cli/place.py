@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.cli import graphs, safe, stores
@@ -67,7 +68,15 @@ class Place:
             raise ConfigError(
                 f"Unknown graph '{target}': it is neither MODULE:ATTRIBUTE nor a name in [graphs] of {FILE_NAME} ({known})"
             )
-        return graphs.load_graph(found, [Path.cwd(), self.settings.folder, *self.settings.python_path])
+        return graphs.load_graph(found, self._folders)
+
+    def object_named(self, target: str) -> Any:
+        """Return what "module:attr" names: a saver, or what opens one."""
+        return graphs.load(target, self._folders, "saver")
+
+    @property
+    def _folders(self) -> list[Path]:
+        return [Path.cwd(), self.settings.folder, *self.settings.python_path]
 
     def graph_of(self, name: str) -> Runner:
         """Return the graph whose own name (`compile(name=...)`) is this: it owns the thread."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, deciding, exits, listing, starting, terminal, tracing
+from waitpoint.cli import answering, deciding, exits, importing, listing, starting, terminal, tracing
+from waitpoint.cli.migrate import migrate
 from waitpoint.version import __version__
 
 _ABOUT = """Run graphs that wait for people, and answer what they ask.
@@ -89,6 +90,8 @@ def _app() -> typer.Typer:
     app.command("continue")(starting.go_on)
     app.command("threads")(listing.threads)
     app.command("trace")(tracing.trace)
+    app.command("migrate")(migrate)
+    app.command("import")(importing.bring)
     return app
 
 

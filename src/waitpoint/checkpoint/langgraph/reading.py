@@ -72,6 +72,12 @@ def pause_of(found: Any, spec: GraphSpec, thread_id: str) -> Pause:
         raise _refused(
             thread_id, f"its checkpoint has the older form {form}", "let it take one step there with LangGraph 1 first"
         )
+    if spec.is_function:
+        raise _refused(
+            thread_id,
+            f"{spec.name!r} is an entrypoint, whose finished tasks would run again",
+            "let it come to its end there",
+        )
     values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
     if START in values or _NOBODY in {w[0] for w in found.pending_writes or () if w[1] not in (_RESUME, _ERROR)}:
         raise _refused(

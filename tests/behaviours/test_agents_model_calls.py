@@ -119,12 +119,23 @@ def test_what_one_turn_changes_is_not_there_in_the_next(call: Call) -> None:
         seen.append(([t.name for t in request.tools], dict(request.model_settings), len(request.messages)))
         request.tools.clear()
         request.model_settings["temperature"] = 2
-        request.messages.append(HumanMessage("more"))
         return handler(request)
 
     result = call(create_agent(Scripted(calls(("look", "c1", {"at": "sky"})), "ok"), [look], middleware=[spoiling]), GO)
     assert seen == [(["look"], {}, 1), (["look"], {}, 3)]
     assert [m.content for m in result["messages"]] == ["go", "", "saw sky", "ok"]
+
+
+def test_messages_appended_to_a_request_stay_in_the_conversation_and_overridden_ones_do_not(call: Call) -> None:
+    @wrap_model_call
+    def reminding(request: Any, handler: Any) -> Any:
+        request.messages.append(HumanMessage("kindly"))
+        return handler(request.override(messages=[*request.messages, HumanMessage("just now")]))
+
+    model = Scripted("ok")
+    result = call(create_agent(model, middleware=[reminding]), GO)
+    assert [m.content for m in model.shown[0]] == ["go", "kindly", "just now"]
+    assert [m.content for m in result["messages"]] == ["go", "kindly", "ok"]
 
 
 def test_a_request_is_overridden_by_a_copy() -> None:
@@ -133,6 +144,8 @@ def test_a_request_is_overridden_by_a_copy() -> None:
     assert (request.system_prompt, request.messages) == ("one", [])
     assert (other.system_prompt, other.system_message) == ("two", SystemMessage("two"))
     assert request.override(system_message=None).system_prompt is None
+    request.system_prompt = "three"
+    assert request.system_message == SystemMessage("three")
     with pytest.raises(ValueError, match="Cannot specify both system_prompt and system_message"):
         request.override(system_prompt="x", system_message=SystemMessage("y"))
 

@@ -157,7 +157,7 @@ def test_a_tool_may_be_added_for_a_turn_if_middleware_runs_it(call: Call) -> Non
         return handler(request.override(tool=extra))
 
     model = Scripted(calls(("greet", "c1", {"name": "ana"})))
-    with pytest.raises(ValueError, match=r"unknown tool names.*greet"):
+    with pytest.raises(ValueError, match=r"Unknown tools: \['greet'\]"):
         call(create_agent(model, middleware=[adding]), GO)
     assert answered(call, [], "greet", {"name": "ana"}, middleware=[adding, running]).content == "hello ana"
 
@@ -228,6 +228,19 @@ def test_a_key_of_the_state_that_is_there_goes_before_the_default(call: Call, sa
 
     assert answered(call, [tell], "tell", {}, state_schema=State, more={"level": 3}).content == "3"
     assert answered(call, [tell], "tell", {}, state_schema=State).content == "7"
+
+
+def test_a_parameter_called_runtime_gets_it_unless_it_says_what_else_it_is(call: Call) -> None:
+    def tell(word: str, runtime: Any) -> str:
+        """Tell."""
+        return f"{word} {runtime.tool_call_id}"
+
+    def film(runtime: int) -> str:
+        """Choose a film."""
+        return f"{runtime} minutes"
+
+    assert answered(call, [tell], "tell", {"word": "w", "runtime": "forged"}).content == "w c1"
+    assert answered(call, [film], "film", {"runtime": 90}).content == "90 minutes"
 
 
 class InjectedSecret(InjectedToolArg):

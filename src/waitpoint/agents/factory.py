@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -59,7 +60,7 @@ def create_agent(
     chat = init_chat_model(model)
     label = name or "agent"
     _check_middleware(middleware, label)
-    own, provided = _sorted_tools([*(t for m in middleware for t in m.tools), *(tools or ())])
+    own, provided = _sorted_tools(chain((t for m in middleware for t in m.tools), tools or ()))
     approvals = [m for m in middleware if isinstance(m, HumanInTheLoopMiddleware)]
     for approval in approvals:
         approval.policies.check_names(tool.name for tool in own)
@@ -124,7 +125,7 @@ def _names(given: Sequence[str] | None) -> Any:
     return None if given is None else given if isinstance(given, str) else list(given)
 
 
-def _sorted_tools(given: Sequence[Any]) -> tuple[list[BaseTool], list[dict[str, Any]]]:
+def _sorted_tools(given: Iterable[Any]) -> tuple[list[BaseTool], list[dict[str, Any]]]:
     """Return the tools that run here, and those that the provider runs."""
     own: dict[str, BaseTool] = {}
     provided: list[dict[str, Any]] = []

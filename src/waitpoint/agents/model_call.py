@@ -76,7 +76,10 @@ class ModelCall:
         handler: Callable[[Any], ModelResponse[Any]] = self._called
         for middleware in reversed(self.wrappers):
             handler = self._around(middleware, handler, commands)
-        return self._updates(handler(self._request(state, runtime)), commands, state)
+        request = self._request(state, runtime)
+        shown, count = request.messages, len(request.messages)
+        response = handler(request)
+        return self._updates(response, commands, state, shown[count:])
 
     async def arun(self, state: Any, runtime: Runtime[Any]) -> list[Any]:
         """Call the model once, from an event loop."""
@@ -84,7 +87,10 @@ class ModelCall:
         handler: Callable[[Any], Any] = self._acalled
         for middleware in reversed(self.wrappers):
             handler = self._aaround(middleware, handler, commands)
-        return self._updates(await handler(self._request(state, runtime)), commands, state)
+        request = self._request(state, runtime)
+        shown, count = request.messages, len(request.messages)
+        response = await handler(request)
+        return self._updates(response, commands, state, shown[count:])
 
     def _request(self, state: Any, runtime: Runtime[Any]) -> ModelRequest[Any]:
         return ModelRequest(
@@ -185,8 +191,8 @@ class ModelCall:
         unknown = sorted({t.name for t in tools if isinstance(t, BaseTool)} - known)
         if unknown and not self.runs_others:
             raise ConfigError(
-                f"Middleware gave the model unknown tool names {unknown}, and the agent has no such tools; pass them to "
-                f"create_agent as `tools`, or give a middleware `wrap_tool_call` that runs them"
+                f"Middleware added tools that the agent does not have and could not run. Unknown tools: {unknown}; pass them "
+                f"to create_agent as `tools`, or give a middleware `wrap_tool_call` that runs them"
             )
         if not isinstance(strategy, ToolStrategy):
             return
@@ -211,10 +217,11 @@ class ModelCall:
             return ModelResponse([message], strategy.read(message))
         return ModelResponse([message])
 
-    def _updates(self, response: ModelResponse[Any], commands: Commands, state: Any) -> list[Any]:
+    def _updates(self, response: ModelResponse[Any], commands: Commands, state: Any, added: list[Any]) -> list[Any]:
+        """Return what is written. `added` are messages that middleware put into the request's own list: they are kept."""
         # Middleware may have made up or changed a message after the model: its calls need ids of their own as well.
         given = [_identified(m) if isinstance(m, AIMessage) else m for m in response.result]
-        update: dict[str, Any] = {"messages": [*remarks(state), *given]}
+        update: dict[str, Any] = {"messages": [*remarks(state), *added, *given]}
         if (repaired := history.repaired(state["messages"])) is not None:
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *update["messages"]]
         if state.get("hitl_remarks"):

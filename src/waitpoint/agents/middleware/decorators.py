@@ -120,6 +120,7 @@ def _middleware(hook: str, function: Callable[..., Any], name: str) -> AgentMidd
         name, (AgentMiddleware,), {form: _method(function), "__module__": getattr(function, "__module__", __name__)}
     )
     instance: AgentMiddleware[Any, Any, Any] = cls()
+    instance.tools = []
     return instance
 
 

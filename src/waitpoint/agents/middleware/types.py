@@ -60,7 +60,8 @@ JUMPS: tuple[JumpTo, ...] = ("tools", "model", "end")
 class ModelRequest(Generic[ContextT]):
     """A call of the model on its way: what `wrap_model_call` sees and may change with `override`.
 
-    `messages` are those of the conversation, without the system message. `model_settings` are passed to `bind_tools` or
+    `messages` are those of the conversation, without the system message; what is appended to that list itself stays in the
+    conversation, what `override` gives is for this call alone. `model_settings` are passed to `bind_tools` or
     `bind`.
     """
 
@@ -102,6 +103,10 @@ class ModelRequest(Generic[ContextT]):
     def system_prompt(self) -> str | None:
         """The text of the system message."""
         return None if self.system_message is None else self.system_message.text
+
+    @system_prompt.setter
+    def system_prompt(self, prompt: str | None) -> None:
+        self.system_message = _system(None, prompt)
 
     def override(self, **changes: Any) -> ModelRequest[ContextT]:
         """Return a request with other parts; `system_prompt="..."` stands for `system_message=SystemMessage("...")`."""
@@ -235,7 +240,7 @@ def hook_config(*, can_jump_to: Sequence[JumpTo] | None = None) -> Callable[[Cal
 
     def marked(hook: CallableT) -> CallableT:
         if can_jump_to is not None:
-            hook.__can_jump_to__ = tuple(can_jump_to)  # type: ignore[attr-defined]
+            hook.__can_jump_to__ = list(can_jump_to)  # type: ignore[attr-defined]
         return hook
 
     return marked

@@ -46,7 +46,10 @@ def _injected(same: ByIdentity) -> Injected:
     stores: list[str] = []
     runtimes: dict[str, type] = {}
     others: list[str] = []
-    for name, hint in _hints(same.tool).items():
+    hints = _hints(same.tool)
+    if hints.get("runtime", Any) is Any and "runtime" in _parameters(same.tool):
+        runtimes["runtime"] = ToolRuntime  # by its name, where nothing else is said of it
+    for name, hint in hints.items():
         for what in _asked(hint):
             kind = what if isinstance(what, type) else type(what)
             known = {base.__name__ for base in kind.__mro__}
@@ -70,9 +73,12 @@ def _defaulted(tool: BaseTool) -> frozenset[str]:
     """Return the parameters that have a default, in the tool's schema or its function."""
     fields = getattr(tool.args_schema, "model_fields", {})
     found = {name for name, field in fields.items() if not field.is_required()}
+    return frozenset(found | {p.name for p in _parameters(tool).values() if p.default is not inspect.Parameter.empty})
+
+
+def _parameters(tool: BaseTool) -> Mapping[str, inspect.Parameter]:
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None) or tool._run  # noqa: SLF001
-    parameters = inspect.signature(function).parameters.values()
-    return frozenset(found | {p.name for p in parameters if p.default is not inspect.Parameter.empty})
+    return inspect.signature(function).parameters
 
 
 def _hints(tool: BaseTool) -> dict[str, Any]:

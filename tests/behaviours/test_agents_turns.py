@@ -83,15 +83,25 @@ def test_calls_that_cannot_be_read_in_the_input_are_answered_in_their_place_for_
     assert [m.type for m in model.shown[1]] == kinds[:-1]
 
 
-def test_a_message_of_which_nothing_can_be_run_ends_the_agent(call: Call, saver: BaseCheckpointSaver) -> None:
+def test_a_model_that_is_told_of_calls_which_cannot_be_read_may_try_again(
+    call: Call, saver: BaseCheckpointSaver
+) -> None:
     model = Scripted(malformed("b1"), "ok")
+    result = call(create_agent(model, [look], checkpointer=saver), GO, CONFIG)
+    assert [m.type for m in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert [m.type for m in model.shown[1]] == ["human", "ai", "tool"]
+
+
+def test_a_model_that_keeps_making_calls_which_cannot_be_read_ends_its_turn(
+    call: Call, saver: BaseCheckpointSaver
+) -> None:
+    model = Scripted(malformed("b1"), malformed("b2"), malformed("b3"), "at last")
     agent = create_agent(model, [look], checkpointer=saver)
     result = call(agent, GO, CONFIG)
-    assert [m.type for m in result["messages"]] == ["human", "ai"]
+    assert [m.type for m in result["messages"]] == ["human", "ai", "tool", "ai", "tool", "ai"]
     assert agent.get_state(CONFIG).next == ()
     result = call(agent, GO, CONFIG)
-    assert [m.type for m in result["messages"]] == ["human", "ai", "tool", "human", "ai"]
-    assert [m.type for m in model.shown[1]] == ["human", "ai", "tool", "human"]
+    assert [m.type for m in result["messages"][5:]] == ["ai", "tool", "human", "ai"]
 
 
 @pytest.mark.parametrize("call_id", [None, ""])

@@ -11,6 +11,7 @@ from waitpoint import ids
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.core.spec import Unfinished
 
+MALFORMED_TRIES: Final = 3
 MALFORMED: Final = (
     "Error: the arguments of this call of `{tool}` are malformed or truncated, so it was not run. Call the tool again with "
     "valid JSON."
@@ -40,6 +41,18 @@ def pending_calls(messages: Sequence[AnyMessage]) -> list[Any]:
         return []
     done = {m.tool_call_id for m in after if isinstance(m, ToolMessage)}
     return [call for call in message.tool_calls if call["id"] not in done]
+
+
+def may_try_again(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the model is to be told that its calls could not be read: not if it has failed at that often in a row."""
+    tries = 0
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AIMessage) or message.tool_calls or not message.invalid_tool_calls:
+            break
+        tries += 1
+    return 0 < tries < MALFORMED_TRIES
 
 
 def malformed_answers(message: AIMessage) -> list[ToolMessage]:

@@ -99,8 +99,8 @@ class Routes:
             return self.exit
         if calls := history.pending_calls(messages):
             return [send(message, call) for call in calls] if self.has_tools else self._no_tools(calls)
-        if not message.tool_calls:  # malformed ones are answered when the model is called again
-            return self.exit
+        if not message.tool_calls:
+            return self.loop if history.may_try_again(messages) else self.exit
         return self.exit if self.is_structured(after) else self.loop
 
     def is_structured(self, after: Sequence[Any]) -> bool:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
@@ -268,6 +268,45 @@ def test_malformed_calls_of_a_turn_are_answered_beside_those_that_are_decided(
     assert told["s"] == ("success", "sent to ann")
     assert told["bad"][0] == "error"
     assert "malformed or truncated" in told["bad"][1]
+    assert post.did == ["send ann None"]
+
+
+# --- what changes meanwhile -------------------------------------------------------------------------------------------
+
+
+@modes
+def test_an_answer_may_come_with_an_update_of_the_state(saver: Any, call: Call, mode: Any) -> None:
+    post, model, config = Post(), Scripted(ONE, "done"), thread()
+    agent = post.agent(saver, model, {"send": True}, interrupt_mode=mode)
+    given = answered(call(agent, START, config), APPROVE)
+    call(agent, Command(resume=given.resume, update={"messages": [HumanMessage("and hurry")]}), config)
+    assert post.did == ["send ann None"]
+    assert [m.type for m in model.shown[1]] == ["human", "ai", "tool", "human"]
+
+
+@modes
+def test_a_tool_that_is_gone_when_its_call_is_approved_is_told_to_the_model(saver: Any, call: Call, mode: Any) -> None:
+    post, config = Post(), thread()
+    result = call(post.agent(saver, Scripted(ONE), {"send": True}, interrupt_mode=mode), START, config)
+    agent = agent_with(saver, Scripted("done"), post.tools[1:], {"draft": True}, interrupt_mode=mode)
+    state = call(agent, answered(result, APPROVE), config)
+    assert results(state) == {"s": ("error", "Error: send is not a valid tool, try one of [draft, read].")}
+    assert post.did == []
+
+
+@modes
+def test_a_description_that_raises_fails_the_run_and_nothing_passes(saver: Any, call: Call, mode: Any) -> None:
+    texts: list[str] = []
+    post, config = Post(), thread()
+    asks = {"allowed_decisions": ["approve"], "description": lambda *_: texts[0]}
+    agent = post.agent(saver, Scripted(ONE, "done"), {"send": asks}, interrupt_mode=mode)
+    with pytest.raises(IndexError):
+        call(agent, START, config)
+    assert post.did == []
+    texts.append("send it?")
+    result = call(agent, None, config)
+    assert "send it?" in str(result["__interrupt__"][0].value)
+    call(agent, answered(result, APPROVE), config)
     assert post.did == ["send ann None"]
 
 

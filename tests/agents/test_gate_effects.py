@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
+from pydantic import BaseModel
 
 from tests.agents.gated import (
     APPROVE,
@@ -25,8 +27,11 @@ from tests.agents.gated import (
     shown,
 )
 from tests.agents.scripted import Scripted, calls, refuse_what_strict_providers_refuse
+from waitpoint.agents import history
 from waitpoint.agents.middleware import AgentMiddleware
+from waitpoint.agents.structured_output import ToolStrategy
 from waitpoint.errors import UnstorableValueError
+from waitpoint.testing.faults import FaultySaver, Points
 from waitpoint.types import Command, interrupt
 
 PAY = ("pay", "c1", {"to": "ana", "amount": 5})
@@ -282,3 +287,90 @@ def test_calls_that_middleware_made_up_have_ids_of_their_own(
     assert len(effects.lines()) == 1
     assert len({call_id for call_id, _, _ in shown(model)}) == len(odd)
     refuse_what_strict_providers_refuse(state["messages"])
+
+
+def test_a_tool_that_is_gone_when_the_answer_comes_leaves_the_other_calls(
+    mode: Any, call: Call, effects: Effects, reopened: Any
+) -> None:
+    model = Scripted(calls(("wipe", "c1", {"path": "a"}), ("pay", "c2", PAY[2])), "done")
+    rules = {"w*": True, "p*": True}
+    before = agent_of(effects, model, reopened(), approval(mode, **rules))
+    state = call(before, ASKED, THREAD)
+
+    @tool
+    def write(path: str) -> str:
+        """Write a file."""
+        return "written"
+
+    after = agent_of(effects, model, reopened(), approval(mode, **rules), tools=[effects.pay, write])
+    state = call(after, resume(state, APPROVE, APPROVE), THREAD)
+    if mode == "batched":  # another turn is to be decided now
+        assert effects.lines() == []
+        assert actions(state) == [("pay", PAY[2])]
+        state = call(after, resume(state, APPROVE), THREAD)
+    assert effects.lines() == [PAID]
+    assert [(i, status) for i, status, _ in shown(model)] == [("c1", "error"), ("c2", "success")]
+
+
+@pytest.mark.parametrize("place", ["tools", "model"])
+def test_an_answer_that_also_goes_somewhere_allows_one_execution(
+    place: str, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    model = Scripted(calls(PAY), *["done"] * 3)
+    agent = agent_of(effects, model, stored, approval(mode))
+    command = resume(call(agent, ASKED, THREAD), APPROVE)
+    state = call(agent, Command(resume=command.resume, goto=place), THREAD)
+    while actions(state):
+        assert len(effects.lines()) <= 1
+        state = call(agent, resume(state, *[REJECT] * len(actions(state))), THREAD)
+    assert effects.lines() == [PAID]
+
+
+class Sum(BaseModel):
+    """What was paid."""
+
+    amount: int
+
+
+@pytest.mark.parametrize("decision", [APPROVE, REJECT], ids=lambda d: d["type"])
+def test_a_typed_result_beside_a_gated_call_waits_for_the_decision(
+    decision: Any, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    model = Scripted(calls(PAY, ("Sum", "s1", {"amount": 5})), "done")
+    agent = agent_of(effects, model, stored, approval(mode), response_format=ToolStrategy(Sum))
+    state = call(agent, ASKED, THREAD)
+    assert actions(state) == [("pay", PAY[2])]
+    state = call(agent, resume(state, decision), THREAD)
+    assert effects.lines() == ([PAID] if decision is APPROVE else [])
+    assert state["structured_response"] == Sum(amount=5)
+    refuse_what_strict_providers_refuse(history.valid(state["messages"]))
+
+
+def test_the_late_result_of_a_call_that_took_too_long_closes_its_doubt(
+    mode: Any, effects: Effects, stored: Any
+) -> None:
+    free, recorded = threading.Event(), threading.Event()
+
+    @tool
+    def mail(to: str) -> str:
+        """Send a mail."""
+        effects.witness.append(f"mailed {to}")
+        assert free.wait(20)
+        return "sent"
+
+    points = Points(told=lambda name: recorded.set() if name == "after record done" else None)
+    model = Scripted(calls(MAIL), "done")
+    agent = agent_of(effects, model, FaultySaver(stored, points), approval(mode, mail=True), tools=[mail])
+    state = agent.invoke(ASKED, THREAD)
+    agent.step_timeout = 0.1
+    with pytest.raises(TimeoutError):
+        agent.invoke(resume(state, APPROVE), THREAD)
+    agent.step_timeout = None
+    assert doubt(agent.invoke(None, THREAD))["name"] == "mail"
+    free.set()
+    assert recorded.wait(20)
+    state = agent.invoke(None, THREAD)
+    while state.get("__interrupt__"):  # the question may be closed a moment after the record
+        state = agent.invoke(None, THREAD)
+    assert effects.lines() == ["mailed ana"]
+    assert shown(model) == [("c1", "success", "sent")]

@@ -265,19 +265,17 @@ class _Turn:
 
     def decide(self, calls: Sequence[ToolCall]) -> Steps:
         """Sort the calls, ask about those that need it, and put on record what may run."""
-        self.digest = self._digest(calls)
+        gated = [call for call in calls if self._is_asked_here(call)]
+        self.digest = canonical.args_digest(tuple([c["id"], c["name"], c["args"]] for c in gated), {})
         frozen = self._frozen()
         asked: list[_Asked] = []
         granted: list[Any] = []
         for call in calls:
             policy = self.middleware.policies.of(call["name"])
-            if policy is None or policy.kind == "free" or (self.tools and call["name"] not in self.tools):
-                continue  # of a tool that is not there, the model is told
-            if policy.kind == "deny":
+            if policy is not None and policy.kind == "deny" and self._has(call["name"]):
                 self.answers[call["id"] or ""] = error_message(decisions.DENIED.format(tool=call["name"]), call)
+            if policy is None or call not in gated:
                 continue
-            if self._rule(call["name"])[1] is not self.middleware.gated:
-                continue  # an agent around this one has a stricter one, which the gate sees to
             found = yield from self._sorted(call, policy, frozen)
             if found is not None:
                 asked.append(found)
@@ -297,15 +295,19 @@ class _Turn:
             return gated.policies.of(name) or FREE, gated
         return gate.policy_of(tool, {"name": name}, gated)
 
-    def _digest(self, calls: Sequence[ToolCall]) -> str:
-        """Return the digest of what there was to decide: all calls that may be asked about, and which tool's they are."""
-        gated = [c for c in calls if (p := self.middleware.policies.of(c["name"])) is not None and p.kind == "ask"]
-        return canonical.args_digest(tuple([c["id"], c["name"], c["args"]] for c in gated), {})
+    def _has(self, name: str) -> bool:
+        """Whether there is such a tool; of one that is not there, the model is told."""
+        return not self.tools or name in self.tools
+
+    def _is_asked_here(self, call: ToolCall) -> bool:
+        """Whether this question may be about a call. If an agent around this one has a stricter rule, the gate asks."""
+        policy, gated = self._rule(call["name"])
+        return self._has(call["name"]) and policy.kind == "ask" and gated is self.middleware.gated
 
     def _frozen(self) -> tuple[dict[str, Any], list[str]] | None:
         """Return the question as this turn asked it before, with the calls it is about: nothing is worked out anew.
 
-        None too if the turn is another one now: its calls were changed in the state meanwhile, or the policies were.
+        None too if there is something else to decide now: calls were changed in the state meanwhile, or tools and policies.
         """
         for asked in reversed(self.journal.asked) if self.journal is not None else ():
             if asked.row.qkey == self._key and not asked.is_gone:

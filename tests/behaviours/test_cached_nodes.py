@@ -16,7 +16,7 @@ from waitpoint import clock
 from waitpoint.cache.sqlite import SqliteCache
 from waitpoint.errors import ConfigError, NodeError
 from waitpoint.graph import END, START, StateGraph
-from waitpoint.types import CachePolicy, Command, RetryPolicy, Send, interrupt
+from waitpoint.types import CachePolicy, Command, RetryPolicy, Send, interrupt, step
 
 # --- what is computed once --------------------------------------------------------------------------------------------
 
@@ -368,3 +368,43 @@ def test_clearing_what_is_not_there_is_refused(cache: Any) -> None:
         graph_of(Work(), None).clear_cache()
     with pytest.raises(ConfigError, match="no node 'wrok'; did you mean 'work'"):
         graph_of(Work(), cache).clear_cache(["wrok"])
+
+
+class Killed(BaseException):
+    """Stands for what ends a process in the middle of an effect."""
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["in the node", "in a graph below"])
+def test_an_effect_in_doubt_is_asked_about_though_another_thread_computed_the_same(
+    saver: Any, cache: Any, call: Call, nested: bool
+) -> None:
+    ends = [True]
+
+    def effect() -> str:
+        if ends[0]:
+            raise Killed
+        return "sent"
+
+    def send(state: Given) -> State:
+        return {"found": step(effect, in_doubt="ask")}
+
+    node: Any = StateGraph(State).add_node("send", send).add_edge(START, "send").compile() if nested else send
+    builder = StateGraph(State).add_node("work", node, cache_policy=POLICY)
+    graph, config = builder.add_edge(START, "work").compile(saver, cache=cache), thread()
+    with pytest.raises(Killed):
+        call(graph, {"given": 1}, config)
+    ends[0] = False
+    assert call(graph, {"given": 1}, thread())["found"] == "sent"
+    assert asked(call(graph, None, config))[0].value["type"] == "in_doubt"
+    assert call(graph, Command(resume={"type": "happened", "result": "sent before"}), config)["found"] == "sent before"
+
+
+def test_a_cached_node_behind_a_breakpoint_is_not_run(saver: Any, cache: Any, call: Call) -> None:
+    work = Work()
+    builder = StateGraph(State).add_node("work", work, cache_policy=POLICY, input_schema=Given).add_edge(START, "work")
+    graph = builder.compile(saver, cache=cache, interrupt_before=["work"])
+    for config in (thread(), thread()):
+        call(graph, {"given": 2}, config)
+        assert graph.get_state(config).next == ("work",)
+        assert call(graph, None, config)["found"] == 4
+    assert work.runs == [2]

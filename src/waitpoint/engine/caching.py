@@ -1,7 +1,8 @@
 """Results of nodes from a cache: looked for before a body runs, kept when its task is done.
 
 Rule: an answer is given to one question and stands for no other, and an error is tried again. So only a task that is
-done in its first attempt is kept, with its retries, and only a first attempt is looked for: a node that paused runs on.
+done in its first attempt is kept, with its retries, and only a first attempt is looked for: a node that paused runs on,
+and so does one that a crash may have interrupted in the middle of an effect.
 What is kept is what the body came to; its routers are asked each time, since they may see more than its input.
 """
 
@@ -78,7 +79,7 @@ def cached(calls: _Calls, spec: GraphSpec, task: Task, scope: TaskScope) -> _Cal
     cache, policy = scope.around.cache, task.node.cache_policy
     assert cache is not None
     assert policy is not None
-    if scope.attempt > 1 or task.body.result is not None or task.body.error is not None:
+    if scope.attempt > 1 or not task.is_new:
         return (yield from calls)
     try:
         key = (namespace(spec, task.name), _key(task, policy, scope))

@@ -130,7 +130,10 @@ def lay_over(run: Run, head: Head, prior: Sequence[Prior]) -> None:
 
 
 def open_journals(run: Run, loaded: Loaded) -> None:
-    """Give each task the entries that earlier attempts recorded."""
+    """Give each task the entries that earlier attempts recorded; in a thread that did not rest it may have begun."""
+    if loaded.thread is None or loaded.thread.status != "idle":
+        for task in run.tasks:
+            task.is_new = False
     if loaded.journal:
         for task in run.tasks:
             task.entries = [entry for entry in loaded.journal if entry.task_id == task.id]

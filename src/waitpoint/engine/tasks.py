@@ -61,6 +61,7 @@ class Task:
     answer_seq: int = 0  # the thread's, when the last attempt read its answers
     children: frozenset[str] = frozenset()  # graphs that the last attempt called
     cached: bool = False  # finished in an earlier run
+    is_new: bool = True  # no earlier run can have begun it
     outcome: Outcome | None = None  # of the present run, until it is stored
 
     @property

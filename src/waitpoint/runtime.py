@@ -51,6 +51,7 @@ class Runtime(Value, Generic[ContextT]):
     previous: Any = None
     execution_info: ExecutionInfo = field(default_factory=ExecutionInfo)
     control: RunControl | None = None
+    server_info: Any = None  # what a server tells of itself; None outside of one
 
 
 class Scope(Protocol):

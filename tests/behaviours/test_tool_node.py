@@ -18,7 +18,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.errors import ConfigError, InvalidUpdateError
 from waitpoint.graph import START, MessagesState, StateGraph
 from waitpoint.graph.message import REMOVE_ALL_MESSAGES
-from waitpoint.prebuilt import ToolNode, tools_condition
+from waitpoint.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from waitpoint.types import Command, Send, interrupt
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -232,9 +232,10 @@ def test_a_command_has_to_answer_its_call_once(result: Any, call: Call) -> None:
     [
         Command(update={"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]}),
         Command(graph=Command.PARENT, goto="other"),
+        Command(goto="other"),
         Command(update={"messages": [{"role": "tool", "content": "done", "tool_call_id": "c1"}]}),
     ],
-    ids=["all messages go", "to the parent", "as a dict"],
+    ids=["all messages go", "to the parent", "to another node", "as a dict"],
 )
 def test_commands_that_need_no_answer_or_have_it_in_another_form(result: Any, call: Call) -> None:
     (command,) = call(ToolNode([giving(result)]), {"messages": [GIVE]})
@@ -340,6 +341,18 @@ def test_a_wrapper_sees_the_call_the_tool_the_state_and_the_runtime(call: Call) 
     both = calls(("add", "c1", {"a": 1, "b": 2}), ("sub", "c2", {}))
     call(ToolNode([add], wrap_tool_call=around), {"messages": [both]})
     assert sorted(seen, key=repr) == [("add", add, [both], "c1"), ("sub", None, [both], "c2")]
+
+
+def test_a_wrapper_may_give_the_tool_another_state(call: Call) -> None:
+    def tell(x: Annotated[int, InjectedState("x")], runtime: ToolRuntime) -> str:
+        """Tell."""
+        return f"{x} {runtime.state['x']}"
+
+    def around(request: Any, handler: Any) -> Any:
+        return handler(request.override(state={**request.state, "x": 2}))
+
+    found = call(ToolNode([tell], wrap_tool_call=around), {"messages": [calls(("tell", "c1", {}))], "x": 1})
+    assert [m.content for m in found["messages"]] == ["2 2"]
 
 
 @pytest.mark.parametrize("given", [None, "text", {"content": "x"}, [None]], ids=repr)

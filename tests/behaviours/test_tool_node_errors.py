@@ -124,6 +124,8 @@ def test_without_handling_wrong_arguments_are_raised_too(call: Call) -> None:
         call(ToolNode([add], handle_tool_errors=False), [UNFIT])
     assert (wrong.value.tool_name, wrong.value.tool_kwargs) == ("add", {"a": "x", "b": 2})
     assert "valid integer" in str(wrong.value.source)
+    assert wrong.value.filtered_errors is not None
+    assert [e["loc"] for e in wrong.value.filtered_errors] == [("a",)]
     assert isinstance(wrong.value, ToolException)
 
 

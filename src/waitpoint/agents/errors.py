@@ -15,9 +15,13 @@ class ToolInvocationError(WaitpointError, ToolException):
 
     code = "tool_arguments"
 
-    def __init__(self, tool_name: str, source: Exception, args: Mapping[str, Any], text: str | None = None) -> None:
+    def __init__(
+        self, tool_name: str, source: Exception, args: Mapping[str, Any], text: str | None = None,
+        filtered_errors: Sequence[Any] | None = None,
+    ) -> None:  # fmt: skip
         self.tool_name = tool_name
         self.source = source
+        self.filtered_errors = None if filtered_errors is None else list(filtered_errors)
         self.tool_kwargs = dict(args)
         reason = source if text is None else text
         self.message = (

@@ -95,8 +95,10 @@ def _with_key(admitted: Admission) -> ToolCallRequest:
 
 
 def _input(tool: BaseTool, request: ToolCallRequest) -> dict[str, Any]:
-    call = request.tool_call
-    return {**call, "args": fill(tool, call["args"], request.state, request.runtime), "type": "tool_call"}
+    call, runtime = request.tool_call, request.runtime
+    if runtime.state is not request.state:  # middleware gave the tool another state
+        runtime = replace(runtime, state=request.state)
+    return {**call, "args": fill(tool, call["args"], request.state, runtime), "type": "tool_call"}
 
 
 def _explained(tool: BaseTool, request: ToolCallRequest, call: Callable[[], Any]) -> Any:

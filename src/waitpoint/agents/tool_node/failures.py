@@ -25,7 +25,7 @@ def invalid_arguments(
         return None
     lines = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in own]
     shown = {key: value for key, value in args.items() if key not in hidden}
-    return ToolInvocationError(name, error, shown, "\n ".join(lines))
+    return ToolInvocationError(name, error, shown, "\n ".join(lines), own)
 
 
 HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[..., str]

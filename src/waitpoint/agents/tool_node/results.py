@@ -117,8 +117,8 @@ def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
             )
     if len(parts) == 1 and not isinstance(parts[0], Command):
         return
-    if any(isinstance(part, Command) and part.graph is not None for part in parts):
-        return  # the graph around this one takes over
+    if any(isinstance(part, Command) and (part.graph is not None or part.update is None) for part in parts):
+        return  # another graph or node takes over; a model that is called after all is told that there is no result
     written = [message for part in parts for message in _messages(part, key)]
     if any(isinstance(m, RemoveMessage) and m.id == REMOVE_ALL_MESSAGES for m in written):
         return  # the call is gone too

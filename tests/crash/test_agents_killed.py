@@ -161,6 +161,30 @@ def test_a_probe_that_does_not_know_leaves_it_to_a_person(paying: Paying) -> Non
     assert ended["told"] == [["success", "it was paid by hand"]]
 
 
+@pytest.mark.parametrize("mode", ["nested_batched", "nested_per_call"])
+@pytest.mark.parametrize("point", ["before effect", "after effect", "after record done"])
+def test_a_subagents_call_in_doubt_is_asked_about_at_the_top(point: str, mode: str, paying: Paying) -> None:
+    _, ended = paying.killed(f"{mode} ask honest inline blocking", point)
+    assert [each["name"] for each in ended["doubts"]] == ([] if point == "after record done" else ["pay"])
+    assert len(ended["effects"]) == 1
+    assert ended["asked"] == 1
+    assert ended["told"] == [["success", "done"]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["nested_batched", "nested_per_call"])
+def test_killed_at_every_point_a_subagent_pays_once(mode: str, paying: Paying, tmp_path: Path) -> None:
+    program = f"{mode} ask honest inline blocking"
+    points = paying.whole(program)["points"]
+    for number, point in enumerate(points, 1):
+        paying.folder = tmp_path / str(number)
+        assert paying.run(program, number)["signal"] == signal.SIGKILL
+        ended = paying.run(program)["result"]
+        assert len(ended["effects"]) == 1, point
+        assert ended["told"] == [["success", "done"]], point
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @modes

@@ -1,7 +1,8 @@
 """An agent that pays once somebody said yes, in a process that may die anywhere; every effect and verdict leaves a line.
 
-The program's name is five words: the mode of asking, what is known of the tool (`ask`, `idempotent`, `probe`, `unsure`),
-the answer to a doubt, how a person answers (`inline` with the run, `apart` from it), and `blocking` or `asyncio`.
+The program's name is five words: the mode of asking (`nested_` before it: another agent calls this one), what is known of
+the tool (`ask`, `idempotent`, `probe`, `unsure`), the answer to a doubt, how a person answers (`inline` with the run,
+`apart` from it), and `blocking` or `asyncio`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ CONFIG: dict[str, Any] = {"configurable": {"thread_id": "order"}}
 
 
 class FromHistory(BaseChatModel):
-    """Asks for the payment once, and is done when it has a result, in whatever process."""
+    """Makes its call once, and is done when it has a result, in whatever process."""
+
+    call: tuple[str, str, dict[str, Any]] = ("pay", "c1", {"to": "ana"})
 
     @property
     def _llm_type(self) -> str:
@@ -45,7 +48,7 @@ class FromHistory(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         refuse_what_strict_providers_refuse(messages)
-        reply = calls(text="done") if isinstance(messages[-1], ToolMessage) else calls(("pay", "c1", {"to": "ana"}))
+        reply = calls(text="done") if isinstance(messages[-1], ToolMessage) else calls(self.call)
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
@@ -87,8 +90,18 @@ SAFETY: dict[str, dict[str, Any]] = {
 def build(world: World, mode: Any, safety: str) -> Any:
     """Return the agent."""
     policy: Any = {"allowed_decisions": ["approve", "reject"], "when": when, **SAFETY[safety]}
-    approval = HumanInTheLoopMiddleware({"pay": policy}, interrupt_mode=mode)
-    return create_agent(FromHistory(), [pay], middleware=[approval], checkpointer=world.saver)
+    if mode in ("batched", "per_call"):
+        approval = HumanInTheLoopMiddleware({"pay": policy}, interrupt_mode=mode)
+        return create_agent(FromHistory(), [pay], middleware=[approval], checkpointer=world.saver)
+    inner = HumanInTheLoopMiddleware({"pay": policy}, interrupt_mode=mode.removeprefix("nested_"))
+    hired = create_agent(FromHistory(), [pay], middleware=[inner], name="clerk")
+
+    @tool
+    def clerk(task: str) -> str:
+        """Let the clerk do it."""
+        return str(hired.invoke({"messages": [("user", task)]})["messages"][-1].text)
+
+    return create_agent(FromHistory(call=("clerk", "d1", {"task": "pay"})), [clerk], checkpointer=world.saver)
 
 
 def play(request: server.Request, world: World) -> dict[str, Any]:

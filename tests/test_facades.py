@@ -5,7 +5,8 @@ import importlib
 import langgraph.constants
 import pytest
 
-OURS = {"Answer", "CheckpointMetadata", "Happened", "NotHappened", "OnPending", "Question", "default_retry_on", "step"}
+OURS = {"Answer", "CheckpointMetadata", "Happened", "NotHappened", "OnPending", "Question", "ToolsStreamPart"}
+OURS |= {"default_retry_on", "step"}
 
 
 @pytest.mark.parametrize("path", ["types", "constants", "managed", "graph", "stream"])

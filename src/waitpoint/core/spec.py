@@ -138,6 +138,9 @@ class GraphSpec(NamedTuple):
 
     With `is_function` the graph is a function, its only node: an input goes to it without a step of its own, what its
     tasks show is shown at once, and while it waits its last result is not shown as if it were this run's.
+
+    `make_state` and `make_output` make instances of the classes that declare state and output, for callers that want
+    them; None: dicts.
     """
 
     name: str
@@ -156,3 +159,5 @@ class GraphSpec(NamedTuple):
     asker: str | None = None
     extras: Mapping[str, Any] = _NONE
     is_function: bool = False
+    make_state: Callable[[dict[str, Any]], Any] | None = None
+    make_output: Callable[[dict[str, Any]], Any] | None = None

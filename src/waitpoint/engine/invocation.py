@@ -68,7 +68,8 @@ class Invocation:
         for key in wanted:
             if key not in self.spec.channels:
                 raise ConfigError(f"`output_keys` names {key!r}, which is no key of graph {self.spec.name!r}")
-        self.spec = self.spec._replace(output_keys=wanted, shown_keys=wanted, is_bare=isinstance(keys, str))
+        shown = self.spec._replace(output_keys=wanted, shown_keys=wanted, is_bare=isinstance(keys, str))
+        self.spec = shown._replace(make_state=None, make_output=None)
 
 
 @dataclass(slots=True, eq=False, repr=False)

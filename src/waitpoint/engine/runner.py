@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from waitpoint import runtime as runtimes
 from waitpoint import stream as streams
@@ -23,6 +23,7 @@ from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.session import Session
 from waitpoint.engine.shown import Shape, View, event_shape, shape_of
+from waitpoint.engine.typed import is_typed
 from waitpoint.errors import CheckpointerRequiredError, ConfigError, UsageError
 from waitpoint.records import Durability, OnPending, StateSnapshot, StateUpdate
 from waitpoint.stream.listener import unheard
@@ -47,14 +48,17 @@ class Runner(Declared):
         *,
         context: Any = None,
         stream_mode: str | Sequence[str] = "values",
+        version: Literal["v1", "v2"] = "v1",
         **options: Any,
     ) -> Any:
         """Run to the next rest and return the output.
 
-        If questions are open, the output has them as a list under `"__interrupt__"`. `input` is a new input, None (go on
-        with what needs no answer) or a `Command`. `options`: `interrupt_before`, `interrupt_after`, `durability`
-        ("sync", "async", "exit"), `control`, `output_keys`, `on_pending` ("refuse", "withdraw": what new input does to
-        open questions), `wait` (False: do not await another process that runs the thread) and `debug`.
+        If questions are open, the output has them as a list under `"__interrupt__"`; with `version="v2"` it is a
+        `GraphOutput` with `value`, `interrupts` and `next`, and a state of a class is an instance of it. `input` is a
+        new input, None (go on with what needs no answer) or a `Command`. `options`: `interrupt_before`,
+        `interrupt_after`, `durability` ("sync", "async", "exit"), `control`, `output_keys`, `on_pending` ("refuse",
+        "withdraw": what new input does to open questions), `wait` (False: do not await another process that runs the
+        thread) and `debug`.
 
         Raises:
             PendingQuestionsError, ThreadBusyError: new input on a thread that has something else to do.
@@ -63,8 +67,10 @@ class Runner(Declared):
             Whatever a node raises; the thread can be continued.
         """
         if stream_mode != "values":
+            options["version"] = version
             return list(self.stream(input, config, context=context, stream_mode=stream_mode, **options))
         session = self._session(input, config, context, options)
+        session.is_typed = is_typed(version)
         live = nested.through(session)
         for part in drive(session.steps(), threads=_at_once(session)):
             if live is not None:
@@ -79,16 +85,18 @@ class Runner(Declared):
         context: Any = None,
         stream_mode: str | Sequence[str] | None = None,
         subgraphs: bool = False,
+        version: Literal["v1", "v2"] = "v1",
         **options: Any,
     ) -> Iterator[Any]:
         """Run to the next rest, yielding parts as they come; `options` are those of `invoke`.
 
         `stream_mode` is one of "values", "updates", "custom", "messages", "tasks", "tools", "checkpoints", "debug", or
-        a list of them (default "updates"); a list makes each part a pair (mode, payload), `subgraphs` puts the namespace first.
+        a list of them (default "updates"); a list makes each part a pair (mode, payload), `subgraphs` puts the namespace
+        first. With `version="v2"` each part is a dict with `type`, `ns` and `data`.
         """
-        shape = shape_of(stream_mode, subgraphs)
+        shape = shape_of(stream_mode, subgraphs, version)
         session = self._session(input, config, context, options, shape)
-        view = View(shape, session.call.shown_ns)
+        view = View(shape, session.call.spec, session.call.shown_ns)
         # Closed by name: a consumer that leaves must not depend on when the garbage is collected.
         with closing(self._parts(session, shape)) as parts:
             for part in parts:
@@ -115,13 +123,16 @@ class Runner(Declared):
         *,
         context: Any = None,
         stream_mode: str | Sequence[str] = "values",
+        version: Literal["v1", "v2"] = "v1",
         **options: Any,
     ) -> Any:
         """Do what `invoke` does, from an event loop."""
         if stream_mode != "values":
+            options["version"] = version
             parts = self.astream(input, config, context=context, stream_mode=stream_mode, **options)
             return [part async for part in parts]
         session = self._session(input, config, context, options)
+        session.is_typed = is_typed(version)
         live = nested.through(session)
         async for part in drive_async(session.steps(), session.saver(), at_once=_at_once(session)):
             if live is not None:
@@ -136,12 +147,13 @@ class Runner(Declared):
         context: Any = None,
         stream_mode: str | Sequence[str] | None = None,
         subgraphs: bool = False,
+        version: Literal["v1", "v2"] = "v1",
         **options: Any,
     ) -> AsyncIterator[Any]:
         """Do what `stream` does, from an event loop."""
-        shape = shape_of(stream_mode, subgraphs)
+        shape = shape_of(stream_mode, subgraphs, version)
         session = self._session(input, config, context, options, shape)
-        view = View(shape, session.call.shown_ns)
+        view = View(shape, session.call.spec, session.call.shown_ns)
         async with aclosing(Owned(self._aparts(session, shape))) as parts:
             async for part in parts:
                 for shown in view.of(part):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
 from waitpoint.core.names import UNNAMED
-from waitpoint.engine import answers, detailing, opening, owner, resuming
+from waitpoint.engine import answers, detailing, opening, owner, resuming, typed
 from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
@@ -35,11 +35,15 @@ class Parent:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Session:
-    """A call of a graph. `wait` False: if another run has the thread, return at once instead of awaiting its rest."""
+    """A call of a graph. `wait` False: if another run has the thread, return at once instead of awaiting its rest.
+
+    `is_typed`: the result is a `GraphOutput`.
+    """
 
     call: Invocation
     parent: Parent | None = None
     wait: bool = True
+    is_typed: bool = False
     run: Run | None = field(default=None)
 
     def steps(self) -> Steps:
@@ -111,6 +115,8 @@ class Session:
         """Return what `invoke` returns: the output, with the open questions if the run waits."""
         run = self.run
         assert run is not None
+        if self.is_typed:
+            return typed.output_of(run)
         shown, interrupts = run.output(), run.interrupts()
         if not interrupts:
             return shown

@@ -29,6 +29,8 @@ def build(declared: Declaration, name: str) -> GraphSpec:
         make_input=input_maker(given),
         types=_types(declared, nodes.values()),
         whole=state.is_whole,
+        make_state=state.maker(),
+        make_output=result.maker(),
     )
 
 

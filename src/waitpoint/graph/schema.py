@@ -50,6 +50,11 @@ class Schema(NamedTuple):
         """Return how a node that declares this schema gets its input."""
         return Reader(tuple(self.channels), self.make, self.is_whole, self.managed)
 
+    def maker(self) -> Callable[[dict[str, Any]], Any] | None:
+        """Return what makes an instance of values that may have further keys; None for schemas that are dicts."""
+        make, keys = self.make, self.channels.keys()
+        return None if make is None else lambda values: make({k: v for k, v in values.items() if k in keys})
+
 
 def read_schema(declared: Any) -> Schema:
     """Resolve a TypedDict, dataclass, pydantic model, annotated class, or a type that is the whole state.

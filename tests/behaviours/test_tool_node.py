@@ -223,8 +223,9 @@ def test_a_list_of_commands_and_an_answer_is_a_result(call: Call) -> None:
     ids=["no answer", "another's answer", "a list without", "a list with another's", "twice", "twice, once inside"],
 )
 def test_a_command_has_to_answer_its_call_once(result: Any, call: Call) -> None:
-    with pytest.raises(InvalidUpdateError, match=r"'give'.*'c1'|'give'.*call"):
+    with pytest.raises(InvalidUpdateError, match=r"'give'.*'c1'|'give'.*call") as refused:
         call(ToolNode([giving(result)]), {"messages": [GIVE]})
+    assert isinstance(refused.value, ValueError)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,11 @@ def test_a_command_has_to_answer_its_call_once(result: Any, call: Call) -> None:
 def test_commands_that_need_no_answer_or_have_it_in_another_form(result: Any, call: Call) -> None:
     (command,) = call(ToolNode([giving(result)]), {"messages": [GIVE]})
     assert command == result
+
+
+def test_the_answer_in_a_list_of_messages_has_the_tools_name_too(call: Call) -> None:
+    (command,) = call(ToolNode([giving(Command(update=[done()]))]), [GIVE])
+    assert [m.name for m in command.update] == ["give"]
 
 
 def test_sends_to_the_parent_are_one_command(call: Call) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.tools import ToolException
 
-from waitpoint.errors import WaitpointError
+from waitpoint.errors import InvalidUpdateError, WaitpointError
 
 
 class ToolInvocationError(WaitpointError, ToolException):
@@ -29,6 +29,12 @@ class ToolInvocationError(WaitpointError, ToolException):
             f"Please fix the error and try again."
         )
         super().__init__(self.message)
+
+
+class UnansweredCallError(InvalidUpdateError, ValueError):
+    """A tool or a hook around it gave no answer to the call, or several; give one `ToolMessage` with the call's id."""
+
+    code = "tool_unanswered"
 
 
 class StructuredOutputError(WaitpointError):

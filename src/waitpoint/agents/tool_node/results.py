@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage, ToolCall, ToolMe
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.tools import BaseTool
 
-from waitpoint.errors import InvalidUpdateError
+from waitpoint.agents.errors import UnansweredCallError
 from waitpoint.graph.message import REMOVE_ALL_MESSAGES
 from waitpoint.records import Command
 
@@ -95,6 +95,8 @@ def _named(command: Command[Any], call: ToolCall) -> Command[Any]:
             return message.model_copy(update={"name": call["name"]})
         return message
 
+    if isinstance(command.update, list):
+        return replace(command, update=[named(part) for part in command.update])
     if not isinstance(command.update, Mapping):
         return command
     update = {
@@ -107,11 +109,11 @@ def _named(command: Command[Any], call: ToolCall) -> Command[Any]:
 def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
     """Refuse a result that does not answer the call, once: no model could go on from that history.
 
-    Raises `InvalidUpdateError`.
+    Raises `UnansweredCallError`.
     """
     for part in parts:
         if not isinstance(part, BaseMessage | Command):
-            raise InvalidUpdateError(
+            raise UnansweredCallError(
                 f"A wrap_tool_call hook around {call['name']!r} returned a {type(part).__name__}, which answers no call; "
                 f"return what handler(request) gives, a ToolMessage or a Command"
             )
@@ -124,12 +126,12 @@ def check_answers(parts: list[Any], call: ToolCall, key: str) -> None:
         return  # the call is gone too
     answers = [m for m in written if isinstance(m, ToolMessage) and m.tool_call_id == call["id"]]
     if not answers:
-        raise InvalidUpdateError(
+        raise UnansweredCallError(
             f"Tool {call['name']!r} returned no answer to its call, and every call needs one; put "
             f"ToolMessage(..., tool_call_id={call['id']!r}) into the update's {key!r}, or beside the Command"
         )
     if len(answers) > 1:
-        raise InvalidUpdateError(
+        raise UnansweredCallError(
             f"Tool {call['name']!r} returned {len(answers)} answers to its call {call['id']!r}, and a call has exactly one; "
             f"join them"
         )

@@ -362,6 +362,19 @@ def test_a_stream_of_values_shows_the_questions_last(saver: Any, streamed: Call,
     assert len(parts[-1]["__interrupt__"]) == 1
 
 
+@modes
+def test_an_output_has_the_questions_beside_the_state(saver: Any, call: Call, mode: Any) -> None:
+    """B184"""
+    post, config = Post(), thread()
+    agent = post.agent(saver, Scripted(ONE, "done"), {"send": True}, interrupt_mode=mode)
+    output = call(agent, START, config, version="v2")
+    assert output.interrupts == agent.get_state(config).interrupts
+    assert set(output.value) == {"messages"}
+    output = call(agent, answered({"__interrupt__": output.interrupts}, APPROVE), config, version="v2")
+    assert output.interrupts == ()
+    assert results(output.value) == {"s": ("success", "sent to ann")}
+
+
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 

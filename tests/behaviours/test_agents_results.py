@@ -137,6 +137,14 @@ def test_a_json_schema_with_one_of_gives_a_tool_for_each(call: Call) -> None:
     assert [t.name for t in model.bound[0]] == ["count", "name"]
 
 
+def test_schemas_without_titles_have_tools_of_different_names(call: Call) -> None:
+    one, other = ({"type": "object", "properties": {k: {"type": "integer"}}, "required": [k]} for k in "ab")
+    model = Scripted(calls(("response_2", "r1", {"b": 1})))
+    result = call(create_agent(model, response_format=ToolStrategy({"oneOf": [one, other]})), GO)
+    assert result["structured_response"] == {"b": 1}
+    assert [t.name for t in model.bound[0]] == ["response", "response_2"]
+
+
 def test_the_answer_to_the_call_of_a_result_may_be_given(call: Call) -> None:
     agent = create_agent(
         Scripted(calls(("Mood", "r1", {"good": True}))),

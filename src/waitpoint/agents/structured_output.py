@@ -87,6 +87,10 @@ class ToolStrategy(Generic[SchemaT]):
         self.tool_message_content = tool_message_content
         self.handle_errors = handle_errors
         self.schema_specs = [SchemaSpec[Any](each) for each in _alternatives(schema)]
+        names = [spec.name for spec in self.schema_specs]
+        for n, spec in enumerate(self.schema_specs):
+            if spec.name in names[:n]:  # a call could mean either
+                spec.name = f"{spec.name}_{n + 1}"
 
     def read(self, message: AIMessage) -> tuple[Any, list[ToolMessage]] | None:
         """Return the result that a message gives and the answers to its calls; None if it gives none.

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from waitpoint.agents import history
 from waitpoint.agents.middleware.types import AgentMiddleware, overrides
 from waitpoint.agents.routes import Routes
-from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
+from waitpoint.agents.tool_node.bridge import aat_home, at_home, in_own_thread, sync_as_async
 from waitpoint.agents.tool_node.node import ToolNode
 from waitpoint.errors import AsyncOnlyError
 
@@ -69,7 +69,7 @@ def _composed(around: Sequence[Any]) -> Callable[[Any, Any], Any]:
                     f"Middleware {middleware.name!r} has only `awrap_tool_call`, which cannot run under invoke() or stream(); "
                     f"use ainvoke() or astream(), or give it `wrap_tool_call` too"
                 )
-            handler = _bound(middleware.wrap_tool_call, handler)
+            handler = at_home(_bound(middleware.wrap_tool_call, handler))
         return handler(request)
 
     return wrapped
@@ -79,9 +79,9 @@ def _acomposed(around: Sequence[Any]) -> Callable[[Any, Any], Any]:
     async def wrapped(request: Any, handler: Any) -> Any:
         for middleware in reversed(around):
             if overrides(middleware, "awrap_tool_call"):
-                handler = _bound(middleware.awrap_tool_call, handler)
+                handler = aat_home(_bound(middleware.awrap_tool_call, handler))
             else:
-                handler = _threaded(middleware.wrap_tool_call, handler)
+                handler = aat_home(_threaded(middleware.wrap_tool_call, handler))
         return await handler(request)
 
     return wrapped

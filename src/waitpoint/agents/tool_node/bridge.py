@@ -1,4 +1,4 @@
-"""Sync wrappers in an async run: they get a thread of their own, and their handler goes back to the loop."""
+"""Between threads and loops: sync wrappers in an async run, and handlers that are called from somewhere else."""
 
 from __future__ import annotations
 
@@ -97,3 +97,31 @@ def sync_as_async(handler: Callable[[Any], Awaitable[T]]) -> Callable[[Any], T]:
             raise asyncio.CancelledError from None
 
     return blocking
+
+
+def at_home(handler: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a handler that knows the graph it belongs to in whatever thread it is called: the gate depends on that."""
+    home, context = runtimes.current.get(), contextvars.copy_context()
+
+    def called(request: Any) -> T:
+        if runtimes.current.get() is home:
+            return handler(request)
+        return context.copy().run(handler, request)
+
+    return called
+
+
+def aat_home(handler: Callable[[Any], Awaitable[T]]) -> Callable[[Any], Awaitable[T]]:
+    """Do the same for a coroutine function, in whatever loop it is awaited."""
+    home, context = runtimes.current.get(), contextvars.copy_context()
+
+    async def called(request: Any) -> T:
+        if runtimes.current.get() is home:
+            return await handler(request)
+
+        async def awaited() -> T:
+            return await handler(request)
+
+        return await asyncio.get_running_loop().create_task(awaited(), context=context.copy())
+
+    return called

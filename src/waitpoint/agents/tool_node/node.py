@@ -18,7 +18,7 @@ from waitpoint import runtime as runtimes
 from waitpoint.agents import gate, history
 from waitpoint.agents.passing import must_pass
 from waitpoint.agents.tool_node import execute, failures
-from waitpoint.agents.tool_node.bridge import in_own_thread, sync_as_async
+from waitpoint.agents.tool_node.bridge import aat_home, at_home, in_own_thread, sync_as_async
 from waitpoint.agents.tool_node.failures import HandleErrors, invalid_only
 from waitpoint.agents.tool_node.request import AsyncToolCallWrapper, ToolCallRequest, ToolCallWrapper, ToolRuntime
 from waitpoint.agents.tool_node.results import check_answers
@@ -97,7 +97,7 @@ class ToolNode(Runnable[Any, Any]):
                 f"stream(); use ainvoke() or astream(), or give it `wrap_tool_call` too"
             )
         try:
-            result = handler(request) if self.wrapper is None else self.wrapper(request, handler)
+            result = handler(request) if self.wrapper is None else self.wrapper(request, at_home(handler))
         except Exception as error:  # noqa: BLE001 - a wrapper's error is handled as the tool's own is
             result = self._answered(error, request.tool_call)
         return self._finished(result, request)
@@ -108,9 +108,9 @@ class ToolNode(Runnable[Any, Any]):
 
         try:
             if self.awrapper is not None:
-                result = await self.awrapper(request, handler)
+                result = await self.awrapper(request, aat_home(handler))
             elif self.wrapper is not None:
-                result = await in_own_thread(self.wrapper, request, sync_as_async(handler))
+                result = await in_own_thread(self.wrapper, request, sync_as_async(aat_home(handler)))
             else:
                 result = await handler(request)
         except Exception as error:  # noqa: BLE001 - as above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,9 +75,22 @@ class TaskScope:
         self.tries += 1
         questions: list[QuestionRow] = [a.row for a in before.asked]
         entries: list[JournalRow] = list(before.entries.values())
-        self._config = self._runtime = None
+        self.make_anew()
         self.pushed = []
         self.begin(questions, entries)
+
+    def of_call(self, name: str, call_id: str) -> TaskScope:
+        """Return this scope as a recorded task sees it that is called here: its config and runtime name that task."""
+        inner, task = copy.copy(self), self.task
+        own = f"{task.node}:{task.task_id}"
+        inner.task = task._replace(node=name, task_id=call_id, ns=f"{task.ns}|{own}" if task.ns else own)
+        inner.triggers, inner.started_at, inner.tries = ("__pregel_push",), clock.now(), 1
+        inner.make_anew()
+        return inner
+
+    def make_anew(self) -> None:
+        """Let config and runtime be made again when they are asked for: what they tell has changed."""
+        self._config = self._runtime = None
 
     @property
     def values(self) -> dict[str, Any]:

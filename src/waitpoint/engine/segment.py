@@ -129,14 +129,24 @@ class Segment:
 
     def record(self, *rows: JournalRow) -> None:
         """Store journal entries together, durable when this returns. Raises `PermitUsedError`."""
+        if all(row.kind != "permit" for row in rows) and not self._holds_back():
+            # Outside of the lock, and without what a commit of a step sets: effects that end together share a commit.
+            self.saver.commit(Commit(self.key, self.fence, Writes(journal=rows), clock.now(), durable=True))
+            self.is_plain = False
+            return
         with self._lock:  # all that may use a permit of this thread pass here, one after the other
             for row in rows:
-                now = self.entry(row.ns, row.checkpoint_id, row.task_id, row.seq) if row.state == "done" else None
-                if row.kind == "permit" and now is not None and now.state == "done" and now.body != row.body:
+                is_use = row.kind == "permit" and row.state == "done"
+                now = self.entry(row.ns, row.checkpoint_id, row.task_id, row.seq) if is_use else None
+                if now is not None and now.state == "done" and now.body != row.body:
                     raise PermitUsedError(
                         f"The permit {row.task_id!r} was used by another execution; ask for another one"
                     )
             self.save(Writes(journal=rows), durable=True)
+
+    def _holds_back(self) -> bool:
+        with self._lock:
+            return bool(self._unsaved or self._items)
 
     def entry(self, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
         """Read a journal entry of the thread."""

@@ -7,12 +7,13 @@ import inspect
 import time
 from collections.abc import Generator, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from waitpoint import canonical, ids, runtime
 from waitpoint.engine.endings import beside_pauses, interrupts_of
+from waitpoint.engine.tasks import in_context
 from waitpoint.engine.trying import seconds_to_retry, within_seconds
 from waitpoint.errors import AsyncOnlyError, GraphBubbleUp, ReplayMismatch, UsageError
 from waitpoint.func.caching import CachedCall
@@ -61,7 +62,7 @@ def start(spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if found.answers:
             return crew.recalled(partial(effects.replayed, journal, found.row, call.effect.registry), loop)
         call.earlier = found.row
-    context = copy_context()
+    context = in_context(call.scope)
     if loop is not None:
         return crew.on_loop(call.strand, call.run_later, context)
     if spec.is_async:
@@ -91,12 +92,13 @@ class TaskCall:
         self.spec = spec
         self.args = args
         self.kwargs = kwargs
-        self.scope = scope
         self.crew = crew
         self.journal: Journal = crew.journal
         self.earlier: Any = None
         self.effect = self._effect()
         self.strand: runtime.Strand = self.effect.strand  # type: ignore[assignment]
+        self.id = ids.hashed("call", self.journal.task.task_id, self.strand.path)
+        self.scope = scope.of_call(spec.name, self.id)
         self.from_cache = False
 
     def _effect(self) -> Effect:
@@ -118,11 +120,6 @@ class TaskCall:
             spec.identity, sites.of_function(fn), digest, None, ordinal, {}, "rerun", path, "task",
             within=within, strand=runtime.Strand(path), is_alone=is_alone, registry=registry,
         )  # fmt: skip
-
-    @property
-    def id(self) -> str:
-        """What names the call in stream mode `tasks`."""
-        return ids.hashed("call", self.journal.task.task_id, self.strand.path)
 
     # --- the ways to run ----------------------------------------------------------------------------------------------
 
@@ -199,7 +196,7 @@ class TaskCall:
             return found[0]
         while True:
             tries += 1
-            result, failure = yield "body", tries
+            result, failure = yield "body", None
             if strand.crew is not None:
                 failure = yield "end", failure
             if failure is None and not strand.pauses:
@@ -214,6 +211,8 @@ class TaskCall:
             self.journal.blame(failure)
             yield "sleep", wait
             self.journal.try_again(strand)
+            self.scope.tries += 1
+            self.scope.make_anew()
         if cached is not None and not strand.reached:
             yield "put", (cached, result)
         return result
@@ -227,7 +226,7 @@ class TaskCall:
             except StopIteration as done:
                 return done.value
             if what == "body":
-                reply = self._called(told)
+                reply = self._called()
             elif what == "end":
                 reply = self.strand.crew.end(told)
             elif what == "sleep":
@@ -246,7 +245,7 @@ class TaskCall:
             except StopIteration as done:
                 return done.value
             if what == "body":
-                reply = await self._called_later(told)
+                reply = await self._called_later()
             elif what == "end":
                 reply = await self.strand.crew.end_later(told)
             elif what == "sleep":
@@ -256,9 +255,9 @@ class TaskCall:
             else:
                 await told[0].aput(told[1])
 
-    def _called(self, tries: int) -> tuple[Any, BaseException | None]:
+    def _called(self) -> tuple[Any, BaseException | None]:
         try:
-            result = self.spec.fn(*self.args, **self._keywords(tries))
+            result = self.spec.fn(*self.args, **self._keywords())
             if inspect.iscoroutine(result):
                 result.close()
                 raise UsageError(f"Task {self.spec.name!r} returned a coroutine; write it as an `async def`")
@@ -266,16 +265,16 @@ class TaskCall:
             return None, error
         return result, None
 
-    async def _called_later(self, tries: int) -> tuple[Any, BaseException | None]:
+    async def _called_later(self) -> tuple[Any, BaseException | None]:
         try:
-            work = self.spec.fn(*self.args, **self._keywords(tries))
+            work = self.spec.fn(*self.args, **self._keywords())
             timeout = self.spec.timeout
             result = await (work if timeout is None else within_seconds(timeout, work, self.spec.name, "Task"))
         except BaseException as error:  # noqa: BLE001 - as above
             return None, error
         return result, None
 
-    def _keywords(self, tries: int) -> dict[str, Any]:
+    def _keywords(self) -> dict[str, Any]:
         """Return the keyword arguments with what is injected; what the caller passed wins."""
         wants = self.spec.wants
         if not wants:
@@ -286,14 +285,8 @@ class TaskCall:
                 passed = self.spec.signature.bind_partial(*self.args, **self.kwargs).arguments
             except TypeError:  # the call itself raises it, with a better text
                 passed = self.kwargs
-        given = {name: self._wanted(what, tries) for name, what in wants.items() if name not in passed}
+        given = {name: self.scope.wanted(what, None) for name, what in wants.items() if name not in passed}
         return {**given, **self.kwargs}
-
-    def _wanted(self, what: str, tries: int) -> Any:
-        found = self.scope.wanted(what, None)
-        if what == "runtime" and tries > 1:
-            return replace(found, execution_info=replace(found.execution_info, node_attempt=tries))
-        return found
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 

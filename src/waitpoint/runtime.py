@@ -108,13 +108,17 @@ class Strand:
 
 
 class Inside:
-    """The recorded effect whose body runs here: graphs that it calls are counted in it, since it may not run again."""
+    """The recorded effect whose body runs here: graphs that it calls are counted in it, since it may not run again.
 
-    __slots__ = ("calls", "journal", "name", "strand")
+    `name` is its own in its task, `lasting` the one that it has in all runs of its node.
+    """
 
-    def __init__(self, journal: Any, name: str, strand: Strand | None = None) -> None:
+    __slots__ = ("calls", "journal", "lasting", "name", "strand")
+
+    def __init__(self, journal: Any, name: str, strand: Strand | None = None, lasting: str = "") -> None:
         self.journal = journal
         self.name = name
+        self.lasting = lasting or name
         self.calls = 0
         self.strand = strand
 

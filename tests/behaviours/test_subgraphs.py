@@ -470,13 +470,6 @@ def test_a_recursion_limit_holds_inside_too(saver: Any, call: Call) -> None:
         call(outer(saver, ("inner", inner)), {"log": []}, {**thread(), "recursion_limit": 7})
 
 
-def test_a_stateful_subgraph_is_refused_with_its_cure(saver: Any, call: Call) -> None:
-    """B129 comes later; until then it is not taken for something else"""
-    graph = outer(saver, ("inner", Counting().graph(checkpointer=True)))
-    with pytest.raises(WaitpointError, match="checkpointer=True"):
-        call(graph, {"log": []}, thread())
-
-
 def test_an_update_that_comes_with_the_answer_does_not_stop_a_graph_called_by_a_function(
     saver: Any, call: Call
 ) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.differential import more_programs
+from tests.differential import more_programs, subgraph_programs
 from tests.differential.play import LANGGRAPH, WAITPOINT, Stage
 from tests.differential.programs import PROGRAMS
 
-assert more_programs  # its programs are on the list too
+assert more_programs
+assert subgraph_programs  # their programs are on the list too
 
 
 def programs_without(difference: str) -> pytest.MarkDecorator:

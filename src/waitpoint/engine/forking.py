@@ -50,6 +50,7 @@ def forked(
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
                    created_at=clock.now(), metadata=call.metadata, passed=(), moved_at=0)  # fmt: skip
+    head.origin = old.origin.branched(old.id, head.id)
     closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
     row = heads.to_row(head, writer)
     outcome_rows = [*(yield Store(_entry_again, (call, saver, base, head, writer))), *patch(head)]

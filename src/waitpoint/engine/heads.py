@@ -31,6 +31,36 @@ CACHED_HEADS = 256
 Ref = int | list[int] | bytes  # an item, flat ranges [start, end, ...] of items, or the encoded value itself
 
 
+class Origin(NamedTuple):
+    """Where a checkpoint comes from: the call that its graph runs in, and what of the thread is not its past.
+
+    `parents` are the checkpoints of the graphs around it, by namespace, the outermost first. `at` names the call by the
+    tasks in which it was made, where the namespace does not: a graph with a memory of its own keeps one namespace over
+    all calls. `gaps` are pairs of ids: what was made between the two belongs to another branch.
+    """
+
+    parents: dict[str, str] = {}  # noqa: RUF012 - never changed
+    at: str = ""
+    gaps: tuple[str, ...] = ()
+
+    def branched(self, base: str, until: str) -> Origin:
+        """Return the origin of what goes on from `base` now, past all that was made since."""
+        gaps = self.gaps
+        if gaps and gaps[-1] == base:  # nothing lies between the end of that gap and here
+            return self._replace(gaps=(*gaps[:-1], until))
+        return self._replace(gaps=(*gaps, base, until))
+
+    def before(self, checkpoint_id: str) -> str | None:
+        """Return the id up to which the past goes on, if this one belongs to another branch."""
+        for start, end in zip(self.gaps[::2], self.gaps[1::2], strict=True):
+            if start < checkpoint_id < end:
+                return start
+        return None
+
+
+ROOT = Origin()
+
+
 class Unknown(NamedTuple):
     """Where a value holds something of a type that this process does not know."""
 
@@ -56,6 +86,7 @@ class Head:
     unknown: dict[str, Unknown] = field(default_factory=dict)  # keys whose values hold a type not known here
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
     moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
+    origin: Origin = ROOT
     # Of this very checkpoint: no copy takes them along.
     tasks: list[Due] | None = field(default=None, init=False)
     row: CheckpointRow | None = field(default=None, init=False)  # itself, encoded
@@ -264,6 +295,8 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
         body["p"] = head.passed
     if head.moved_at:
         body["u"] = head.moved_at
+    if head.origin is not ROOT and head.origin != ROOT:
+        body["o"] = [[list(at) for at in head.origin.parents.items()], head.origin.at, head.origin.gaps]
     data = codec.dumps_plain(body)
     head.row = CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, data)
     return head.row
@@ -341,11 +374,17 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
     head = Head(
         row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, values, body["v"], control,
         body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())), moved_at=body.get("u", 0),
+        origin=_origin(body["o"]) if "o" in body else ROOT,
     )  # fmt: skip
     head.row = row
     if codec.made[0] != before:
         head.unknown = _unknown(values)
     return head
+
+
+def _origin(stored: list[Any]) -> Origin:
+    parents, at, gaps = stored
+    return Origin(dict(parents), at, tuple(gaps))
 
 
 def _unknown(values: Mapping[str, Any]) -> dict[str, Unknown]:
@@ -409,7 +448,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     head = Head(
         known.id, known.ns, row.parent_id, known.step, known.source, known.created_at, values, known.refs,
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
-        known.moved_at,
+        known.moved_at, known.origin,
     )  # fmt: skip
     head.tasks, head.row = known.due, row
     cache(saver, key, head)

@@ -17,7 +17,7 @@ from waitpoint.core.spec import GraphSpec
 from waitpoint.engine import owner
 from waitpoint.engine.breakpoints import Breakpoints
 from waitpoint.engine.commands import Store
-from waitpoint.engine.heads import Head
+from waitpoint.engine.heads import Head, Origin
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
 from waitpoint.engine.segment import Segment
@@ -52,6 +52,7 @@ class Invocation:
     live: Any = None  # where parts of this run go while tasks run: the outermost consumer's
 
     lacks_context: bool = False  # the graph knows a context, and this call brings none
+    origin: Origin | None = None  # of its first checkpoint; None: that of the checkpoint before it
     owner: str = ""
     met: tuple[Any, ...] | None = None  # the head and the open questions that a bare answer found at its first look
 

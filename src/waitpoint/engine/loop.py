@@ -22,7 +22,7 @@ from waitpoint.engine.heads import Head, cache, store_values, to_row
 from waitpoint.engine.questions import conclude
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import TaskScope
-from waitpoint.engine.segment import event
+from waitpoint.engine.segment import below, event
 from waitpoint.engine.tasks import Body, Outcome, Task, attempt
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
 from waitpoint.records import INTERRUPT, START, Command
@@ -151,7 +151,7 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries
     if task.state == "done":
         if task.children and run.segment is not None:
-            run.segment.forget(run.child_ns(task))
+            run.segment.forget(below(run.head.ns, f"{task.name}:{task.id}"))
         fused = last and all(t.state == "done" for t in run.tasks)
         if run.segment is not None and not fused:
             writes = Writes()
@@ -203,7 +203,7 @@ def _record(run: Run, task: Task, writes: Writes) -> None:
         return
     if outcome.row is not None:
         writes.outcomes = [*writes.outcomes, outcome.row]
-        conclude(writes, run.segment, outcome, run.child_ns(task))
+        conclude(writes, run.segment, outcome, run.call_ns(task))
     task.outcome = None
 
 
@@ -265,7 +265,7 @@ def _advance(run: Run) -> Deciding:
         control = next_control(spec, head.control, results, deferred)
         at = clock.now()
         new = Head(ids.checkpoint_id(head.id), head.ns, head.id, head.step + 1, "loop", at, values, {}, control)
-        new.metadata, new.input_digest = head.metadata, head.input_digest
+        new.metadata, new.input_digest, new.origin = head.metadata, head.input_digest, head.origin
         if run.segment is not None:
             new.refs = store_values(spec, head, values, written | run.patched, run.writer)
             row = to_row(new, run.writer)

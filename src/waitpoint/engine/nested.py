@@ -9,11 +9,13 @@ from typing import Any
 from waitpoint import runtime as runtimes
 from waitpoint.config import checked_config
 from waitpoint.engine import saying
+from waitpoint.engine.children import Parent
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
+from waitpoint.engine.heads import Origin
 from waitpoint.engine.invocation import Invocation
-from waitpoint.engine.segment import Segment
-from waitpoint.engine.session import Parent, Session
+from waitpoint.engine.segment import Segment, below, memory_ns
+from waitpoint.engine.session import Session
 from waitpoint.errors import UsageError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
@@ -65,19 +67,23 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
             f"Graph {graph.name!r} was resumed from inside node {journal.task.node!r}; questions of nested graphs are "
             f"answered at the outermost graph"
         )
-    if graph.checkpointer is True:
+    remembers = graph.checkpointer is True
+    if remembers and journal.recorder is None:
         raise UsageError(
-            f"Graph {graph.name!r} was compiled with checkpointer=True; a memory of its own for a nested graph is not "
-            f"available in this version: compile it without a checkpointer (it inherits, and starts empty on each run)"
+            f"Graph {graph.name!r} was compiled with checkpointer=True, a memory of its own, but the graph that calls it in "
+            f"node {journal.task.node!r} has no checkpointer to keep it in; compile the outermost one with a saver"
         )
     with journal.lock:
         journal.check_open(f"call graph {graph.name!r}")
-        number = _number(journal)
+        number, lasting = _number(journal)
         journal.called.add(number)
     task = journal.task
-    own = f"{task.node}:{task.task_id}" + (f"|{number}" if number else "")
-    ns = f"{task.ns}|{own}" if task.ns else own
-    call.shown_ns = (*run.shown_ns, *own.split("|"))
+    own = below(f"{task.node}:{task.task_id}", number) if number else f"{task.node}:{task.task_id}"
+    name = f"{task.node}|{lasting}" if lasting else task.node
+    ns = memory_ns(task.ns, name) if remembers else below(task.ns, own)
+    at = below(task.at or task.ns, own)
+    origin = Origin({**run.head.origin.parents, run.head.ns: run.head.id}, at if at != ns else "", run.head.origin.gaps)
+    call.shown_ns = _shown(run.shown_ns, name) if remembers else (*run.shown_ns, *own.split("|"))
     around = run.around
     call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
     call.around.cache = call.around.cache or around.cache
@@ -89,17 +95,27 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.modes = call.modes | around.live_modes
     call.metadata = {}
     is_node = not number and run.spec.nodes[task.node].call.kind == "graph"
-    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, is_node or bool(run.patched)))
+    may_vary = is_node or bool(run.patched)
+    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, origin, may_vary, remembers))
 
 
-def _number(journal: Journal) -> str:
-    """Return which call of a graph this is in its task: "" for the first, "1", ...; within an effect "effect.0", ..."""
+def _shown(around: tuple[str, ...], part: str) -> tuple[str, ...]:
+    return tuple(memory_ns("|".join(around), part).split("|"))
+
+
+def _number(journal: Journal) -> tuple[str, str]:
+    """Return which call of a graph this is in its task: "" for the first, "1", ...; within an effect "effect.0", ...
+
+    And the same as it is in every run of the node, for what the graph remembers.
+    """
     effect = runtimes.inside.get()
     if effect is not None and effect.journal is journal:
         effect.calls += 1
-        return f"{effect.name}.{effect.calls - 1}"
+        which = f".{effect.calls - 1}" if effect.calls > 1 else ""
+        return f"{effect.name}.{effect.calls - 1}", f"{effect.lasting}{which}"
     journal.children += 1
-    return str(journal.children - 1) if journal.children > 1 else ""
+    number = str(journal.children - 1) if journal.children > 1 else ""
+    return number, number
 
 
 def go_live(session: Session, parts: Any, subgraphs: bool) -> None:

@@ -5,7 +5,7 @@ Generators of store commands, like the loop. Each ends in a `Run`, or says whose
 
 from __future__ import annotations
 
-from waitpoint import canonical, codec
+from waitpoint import codec
 from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     Loaded,
@@ -13,16 +13,14 @@ from waitpoint.checkpoint.base import (
     ThreadKey,
     ThreadRow,
 )
-from waitpoint.engine import heads, recall
+from waitpoint.engine import recall
 from waitpoint.engine.commanding import commanded
 from waitpoint.engine.commands import Store
 from waitpoint.engine.forking import forked
-from waitpoint.engine.heads import ItemReader, ItemWriter
-from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unknown_checkpoint, run_at
-from waitpoint.engine.resuming import continued, lay_over, open_journals, prior_of
-from waitpoint.engine.segment import Segment
-from waitpoint.engine.starting import first_step, given, unsaved
-from waitpoint.errors import EmptyInputError, ReplayMismatch, UsageError
+from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unknown_checkpoint
+from waitpoint.engine.resuming import continued
+from waitpoint.engine.starting import given, unsaved
+from waitpoint.errors import EmptyInputError, UsageError
 from waitpoint.records import Command
 
 
@@ -80,34 +78,3 @@ def _check_context(saver: BaseCheckpointSaver, key: ThreadKey) -> None:
             f"The run of thread {key.thread_id!r} of graph {key.graph!r} was begun with a context ({name}), and contexts are "
             f"not stored; pass `context` again to go on with it"
         )
-
-
-def open_child(call: Invocation, segment: Segment, ns: str, path: tuple[str, ...], input_may_vary: bool) -> Opening:
-    """Open a graph that runs inside a task: at its input, or where an earlier attempt of the task left it.
-
-    Its input may have been changed from outside while it waited (`Command(resume=..., update=...)`), which is no fault of
-    the program: then it goes on where it was.
-    """
-    saver, key = segment.saver, segment.key
-    loaded: Loaded = yield Store(saver.load, (key, ns))
-    if loaded.checkpoint is None:
-        writer = ItemWriter(segment.numbers, call.registry)
-        started = first_step(call, None, writer, ns)
-        yield Store(segment.start_child, (started.rows, writer.taken(), started.outcomes))
-        run = started.run(call, segment)
-    else:
-        head = yield Store(heads.read, (saver, key, loaded.checkpoint, call.registry))
-        digest = None if input_may_vary or call.input is None else canonical.args_digest((call.input,), {})
-        if digest is not None and head.input_digest != digest:
-            raise ReplayMismatch(
-                f"Graph {call.spec.name!r}, called in node {path[-1]!r}, was called with another input before the node ran "
-                f"again; make the input the same on every run (record what varies with step())",
-                node=path[-1],
-            )
-        prior = yield Store(prior_of, (loaded.outcomes, ItemReader(saver, key, call.registry)))
-        run = run_at(call, head, segment)
-        lay_over(run, head, prior)
-        open_journals(run, loaded)
-        run.resumed = True
-    run.is_root, run.path = False, path
-    return Opened(run)

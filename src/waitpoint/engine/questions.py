@@ -9,7 +9,7 @@ from typing import Any
 
 from waitpoint import codec
 from waitpoint.checkpoint.base import EventRow, Loaded, OutcomeRow, QuestionRow, Writes
-from waitpoint.engine.segment import Segment, event, withdrawals, within
+from waitpoint.engine.segment import Segment, called_in, event, withdrawals, within
 from waitpoint.engine.tasks import Outcome
 from waitpoint.records import Interrupt
 
@@ -57,7 +57,7 @@ def _text(payload: Any) -> str:
 def conclude(writes: Writes, segment: Segment, outcome: Outcome, ns: str) -> None:
     """Add to a commit what an attempt's end says of its questions, and to the segment's view of them.
 
-    `ns` is the namespace of graphs that are nested in the task.
+    `ns` is the namespace, named by tasks, of graphs that are nested in the task.
     """
     end = outcome.conclusion
     if outcome.misfit is not None:
@@ -95,7 +95,7 @@ def unused_answers(loaded: Loaded) -> list[EventRow]:
 
 def _was_read(question: QuestionRow, outcomes: Sequence[OutcomeRow]) -> bool:
     for row in outcomes:
-        if row.task_id == question.task_id or f":{row.task_id}" in question.ns:
+        if row.task_id == question.task_id or f":{row.task_id}" in called_in(question):
             return row.status != "waiting" or (question.settle_seq or 0) <= row.answer_seq
     return False  # its task has no outcome yet: a run died before it stored one
 
@@ -105,8 +105,8 @@ def _uncalled(segment: Segment, outcome: Outcome, ns: str) -> list[QuestionRow]:
     if outcome.kind not in ("done", "waiting"):
         return []
     called = outcome.children if outcome.kind == "waiting" else frozenset()
-    below = (q for q in segment.questions.values() if q.status == "open" and within(q.ns, ns))
-    return [q for q in below if _call_number(q.ns[len(ns) + 1 :]) not in called]
+    still_open = (q for q in segment.questions.values() if q.status == "open" and within(called_in(q), ns))
+    return [q for q in still_open if _call_number(called_in(q)[len(ns) + 1 :]) not in called]
 
 
 def _call_number(rest: str) -> str:

@@ -15,7 +15,7 @@ from waitpoint.engine.commands import Emit
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
 from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.scope import Surroundings, TaskScope
-from waitpoint.engine.segment import Segment, within
+from waitpoint.engine.segment import Segment, below, called_in, memory_ns, within
 from waitpoint.engine.tasks import Task, fresh
 from waitpoint.interrupts.journal import TaskIdentity
 from waitpoint.records import Interrupt
@@ -60,6 +60,11 @@ class Run:
             self.values = self.head.values
 
     @property
+    def at(self) -> str:
+        """The namespace that names this run by the tasks around it; that of its state may name none."""
+        return self.head.origin.at or self.head.ns
+
+    @property
     def steps_left(self) -> int:
         """How many supersteps this run may still take after the present one."""
         return self.step_limit - self.head.step - 1
@@ -101,20 +106,26 @@ class Run:
         return (Emit(self.shown_ns, mode, payload),) if mode in self.modes else ()
 
     def child_ns(self, task: Task) -> str:
-        """Return the namespace of the first graph that runs inside a task."""
-        own = f"{task.name}:{task.id}"
-        return f"{self.head.ns}|{own}" if self.head.ns else own
+        """Return the namespace of the state of the first graph that runs inside a task."""
+        if task.node.call.kind == "graph" and task.node.call.fn.checkpointer is True:
+            return memory_ns(self.head.ns, task.name)
+        return below(self.head.ns, f"{task.name}:{task.id}")
+
+    def call_ns(self, task: Task) -> str:
+        """Return the namespace, named by tasks, of the first graph that is called in a task."""
+        return below(self.at, f"{task.name}:{task.id}")
 
     def questions_by_task(self) -> dict[str, list[QuestionRow]]:
         """Return the questions of each task, and of graphs nested in it, by the task's id."""
         found: dict[str, list[QuestionRow]] = {}
-        own = self.head.ns
+        own = self.at
         for question in self.segment.questions.values() if self.segment is not None else ():
-            if question.ns == own:
+            where = called_in(question)
+            if where == own:
                 found.setdefault(question.task_id, []).append(question)
-            elif within(question.ns, own) or not own:
+            elif within(where, own) or not own:
                 # What follows our own namespace begins with the task's: its node's name and its id.
-                part = question.ns[len(own) :].lstrip("|").partition("|")[0]
+                part = where[len(own) :].lstrip("|").partition("|")[0]
                 found.setdefault(part.rpartition(":")[2], []).append(question)
         return found
 
@@ -131,6 +142,7 @@ class Run:
             task.id,
             task.name,
             (*self.path, task.name),
+            self.head.origin.at,
         )
         scope = TaskScope(self, self.around, identity, task.due.triggers, self.head.step + 1, task.attempt, before)
         scope.node_metadata = task.node.metadata

@@ -29,7 +29,7 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
     Writes,
 )
-from waitpoint.engine.heads import Numbers
+from waitpoint.engine.heads import Head, Numbers, Origin
 from waitpoint.errors import ConflictError, PermitUsedError
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Durability
@@ -50,6 +50,10 @@ class Segment:
         self.root_checkpoint = thread.head or ""
         self.saves_steps = durability != "exit"
         self.rests = False  # its end is stored, even if whoever stored it was interrupted before the reply
+        self.memories: dict[str, Head] = {}  # by namespace: where graphs with a memory ended, with durability "exit"
+        self._holders: dict[
+            str, tuple[Origin, bool]
+        ] = {}  # by namespace: the last call with a memory, if it still runs
         self._unsaved: dict[str, CheckpointRow] = {}  # by namespace, with durability "exit"
         self._saved: dict[str, str | None] = {}  # by namespace: the last checkpoint that is stored
         self._items: list[ItemRow] = []
@@ -102,6 +106,28 @@ class Segment:
             for row in rows:
                 self.keep(row, items)
                 items = ()
+
+    def hold(self, ns: str, origin: Origin, check: Callable[[Origin, bool], None]) -> None:
+        """Note who calls a graph with a memory of its own, unless `check` raises at who did before and is at it still."""
+        with self._lock:
+            if ns in self._holders:
+                check(*self._holders[ns])
+            self._holders[ns] = (origin, True)
+
+    def let_go(self, ns: str, origin: Origin) -> None:
+        """Note that a call of a graph with a memory of its own has ended."""
+        with self._lock:
+            if ns in self._holders and self._holders[ns][0] is origin:
+                self._holders[ns] = (origin, False)
+
+    def asks_within(self, at: str) -> bool:
+        """Whether a question is open in a call, which `at` names by its tasks."""
+        return any(q.can_answer and within(called_in(q), at) for q in self.questions.values() if q.ns)
+
+    def remember(self, head: Head) -> None:
+        """Keep where a graph with a memory of its own ended, until that is stored."""
+        if not self.saves_steps:
+            self.memories[head.ns] = head
 
     def forget(self, prefix: str) -> None:
         """With durability "exit" the graphs in a finished task leave no checkpoints behind; in a paused one they do."""
@@ -226,6 +252,24 @@ class Segment:
 def within(ns: str, prefix: str) -> bool:
     """Whether a namespace is this one or lies below it (by whole segments; further calls add "|n")."""
     return ns == prefix or ns.startswith(prefix + "|")
+
+
+def called_in(row: QuestionRow) -> str:
+    """Return the namespace of a question's graph by the tasks in which it was called, also where it keeps a memory."""
+    if not row.ns or b"called_in" not in row.extra:
+        return row.ns
+    found: str = codec.loads(row.extra).get("called_in", row.ns)
+    return found
+
+
+def below(ns: str, part: str) -> str:
+    """Return the namespace of a part inside another one."""
+    return f"{ns}|{part}" if ns else part
+
+
+def memory_ns(ns: str, part: str) -> str:
+    """Return the namespace of a graph with a memory of its own: names of nodes, without the tasks of one run."""
+    return below("|".join(p.partition(":")[0] for p in ns.split("|")) if ns else "", part)
 
 
 def event(kind: str, ref: str = "", **data: Any) -> EventRow:

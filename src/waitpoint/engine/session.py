@@ -9,28 +9,16 @@ from typing import Any, Literal
 from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, PendingFilter, QuestionRow, Settle, ThreadRow
 from waitpoint.core.names import UNNAMED
 from waitpoint.engine import answers, detailing, opening, owner, resuming, typed
+from waitpoint.engine.children import Parent, open_child
 from waitpoint.engine.commands import Emit, Sleep, Start, Steps, Stopped, Store
 from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
-from waitpoint.engine.segment import Segment
 from waitpoint.errors import GraphDrained, NodeFailedError, NotFoundError, ParentCommand, UnknownInterruptError
-from waitpoint.interrupts.journal import Journal
 from waitpoint.records import INTERRUPT
 
 POLL_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class Parent:
-    """The task in which a nested graph runs."""
-
-    segment: Segment | None
-    ns: str
-    path: tuple[str, ...]
-    journal: Journal
-    input_may_vary: bool = False  # the graph is the node itself, or a command changed the state while it waited
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -64,6 +52,8 @@ class Session:
         finally:
             if self.call.owner:
                 owner.release(self.call.owner)
+            if self.parent is not None and self.parent.remembers and self.parent.segment is not None:
+                self.parent.segment.let_go(self.parent.ns, self.parent.origin)
 
     def _told(self, when: Literal["started", "ended"], error: BaseException | None = None) -> Iterable[Emit]:
         """Tell an event stream of a nested graph that starts or ends."""
@@ -108,8 +98,15 @@ class Session:
             yield from self._show_rest(opened.run)
         else:
             yield from supersteps(opened.run)
+            self._remember(opened.run)
             if opened.answer_later is not None:
                 yield from self._answer_fork(opened.run, *opened.answer_later)
+
+    def _remember(self, run: Run) -> None:
+        """Keep where a graph with a memory ended, for its next call, if its steps are not stored before the run rests."""
+        parent, segment = self.parent, run.segment
+        if parent is not None and parent.remembers and segment is not None and run.end == "finished":
+            segment.remember(run.head)
 
     def result(self) -> Any:
         """Return what `invoke` returns: the output, with the open questions if the run waits."""
@@ -136,7 +133,7 @@ class Session:
             return (yield from opening.open_run(self.call))
         if parent.segment is None:
             return (yield from opening.open_run(self.call))
-        return (yield from opening.open_child(self.call, parent.segment, parent.ns, parent.path, parent.input_may_vary))
+        return (yield from open_child(self.call, parent))
 
     def _show_rest(self, run: Run) -> Steps:
         interrupts = run.interrupts()

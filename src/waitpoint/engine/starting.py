@@ -21,7 +21,7 @@ from waitpoint.core.plan import Control, due_tasks
 from waitpoint.core.spec import GraphSpec
 from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
-from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.heads import ROOT, Head, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, run_of
 from waitpoint.engine.leaving import before_input, left_behind
 from waitpoint.engine.questions import listed
@@ -154,6 +154,7 @@ def _head(call: Invocation, before: Head | None, step: int, source: str, values:
     parent = None if before is None else before.id
     head = Head(ids.checkpoint_id(parent), ns, parent, step, source, clock.now(), values, {}, control)
     head.metadata = call.metadata
+    head.origin = call.origin or (before.origin if before is not None else ROOT)
     return head
 
 
@@ -163,6 +164,8 @@ def given(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Lo
     before = None
     if base.checkpoint is not None:
         before = yield Store(heads.read, (saver, call.key, base.checkpoint, call.registry))
+        if base is not loaded and loaded.thread is not None:
+            call.origin = before.origin.branched(before.id, ids.checkpoint_id(loaded.thread.head))
     left = yield from left_behind(call, saver, base, forking=base is not loaded)
     return (yield from begun(call, saver, loaded, before, closed, left))
 

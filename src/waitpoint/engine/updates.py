@@ -240,6 +240,9 @@ class _Update:
             clock.now(), values, {}, control,
         )  # fmt: skip
         new.refs = heads.store_values(self.graph.spec, head, values, written, self.writer)
+        if head is not None:
+            is_branch = self.explicit and head.row is self.base.checkpoint
+            new.origin = head.origin.branched(head.id, new.id) if is_branch else head.origin
         new.moved_at = self.thread.fence + 1 if self.thread is not None else 1
         stopped = head is not None and self.thread is not None and self.thread.status == "idle"
         if stopped and head is not None:

@@ -172,7 +172,7 @@ class TaskCall:
 
     def _unrecorded(self, body: Any) -> Any:
         """Run it in a graph that keeps no record."""
-        inside = runtime.Inside(self.journal, self.effect.place, self.strand)
+        inside = runtime.Inside(self.journal, self.effect.place, self.strand, self.effect.lasting)
         if self.spec.is_async:
             return self._unrecorded_later(inside, body)
         token = runtime.inside.set(inside)

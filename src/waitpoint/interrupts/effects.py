@@ -12,6 +12,7 @@ import contextvars
 import functools
 import inspect
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
@@ -76,6 +77,13 @@ class Effect:
         if self.within:
             return ids.hashed("place", self.within, self.function, self.key or "", self.ordinal)[:8]
         return ids.hashed("place", self.function, self.key or "", self.ordinal)[:8]
+
+    @property
+    def lasting(self) -> str:
+        """What it is called in every run of its node: what graphs called in it remember goes by this name."""
+        name = self.function if self.kind == "tool" else self.function.rpartition(".")[2]
+        which = "" if self.kind == "tool" else (self.key or (str(self.ordinal) if self.ordinal else ""))
+        return re.sub(r"[|:]", "_", f"{name}.{which}" if which else name)
 
 
 class Found(NamedTuple):
@@ -257,7 +265,7 @@ async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awai
 
 
 def _inside(journal: Journal, effect: Effect) -> runtime.Inside:
-    return runtime.Inside(journal, effect.place, effect.strand or runtime.strand_of(journal))
+    return runtime.Inside(journal, effect.place, effect.strand or runtime.strand_of(journal), effect.lasting)
 
 
 async def off(fn: Callable[..., T], *args: Any, **options: Any) -> T:

@@ -46,7 +46,10 @@ def refuses_an_answer(error: BaseException | None) -> bool:
 
 
 class TaskIdentity(NamedTuple):
-    """Which task of which checkpoint this is. `path` is the chain of node names from the root graph to it."""
+    """Which task of which checkpoint this is. `path` is the chain of node names from the root graph to it.
+
+    `at` names the task's graph by the tasks in which it was called, where `ns`, which names its state, does not.
+    """
 
     key: ThreadKey
     ns: str
@@ -55,6 +58,7 @@ class TaskIdentity(NamedTuple):
     task_id: str
     node: str
     path: tuple[str, ...]
+    at: str = ""
 
 
 class Recorder(Protocol):
@@ -310,6 +314,8 @@ class Journal:
         extra: dict[str, Any] = {"path": task.path, "match": match} if match != digest else {"path": task.path}
         if strand:
             extra["strand"] = strand
+        if task.at:
+            extra["called_in"] = task.at
         if question.form is not None:
             extra |= {"form": question.form, "form_data": question.form_data or {}}
         row = QuestionRow(

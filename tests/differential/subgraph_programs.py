@@ -1,0 +1,124 @@
+"""Programs about graphs inside graphs: memories of their own, and time travel around and inside them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+from tests.differential.more_programs import past
+from tests.differential.play import At, Library, Program
+from tests.differential.programs import chain, logs, program
+
+
+class Own(TypedDict, total=False):
+    text: str
+    own: Annotated[list[Any], operator.add]
+
+
+def remembers(lib: Library, *, asks: bool = True, checkpointer: Any = True) -> Any:
+    """Compile a graph that counts what it has, and writes all of it into `text`."""
+
+    def note(state: Own) -> Any:
+        return {"own": [len(state.get("own", []))]}
+
+    def tell(state: Own) -> Any:
+        answer = lib.interrupt("ok?") if asks else "yes"
+        return {"own": [answer], "text": f"{state['own']} {answer}"}
+
+    builder = lib.StateGraph(Own)
+    builder.add_node("note", note).add_node("tell", tell).add_edge(lib.START, "note").add_edge("note", "tell")
+    return builder.compile(checkpointer=checkpointer)
+
+
+def calls(inner: Any, times: int = 1) -> Any:
+    """Return a node that calls a graph and logs what it wrote."""
+    return lambda state: {"log": [inner.invoke({"text": ""})["text"] for _ in range(times)]}
+
+
+def told(state: Any) -> Any:
+    """A node that logs what the graph before it wrote."""
+    return {"log": [state["text"]]}
+
+
+@program
+def a_memory_over_runs(lib: Library) -> Program:
+    builder = chain(lib, ("inner", remembers(lib, asks=False)), ("told", told))
+    return Program(builder, [{"text": "a"}, {"text": "b"}, {"text": "c"}])
+
+
+@program
+def a_memory_that_asks(lib: Library) -> Program:
+    builder = chain(lib, ("inner", remembers(lib)), ("told", told))
+    return Program(builder, [{"text": "a"}, lib.Command(resume=1), {"text": "b"}, lib.Command(resume=2)])
+
+
+@program
+def a_memory_called_in_a_function(lib: Library) -> Program:
+    builder = chain(lib, ("calls", calls(remembers(lib))))
+    given = [{"text": "a"}, lib.Command(resume=1), {"text": "b"}, lib.Command(resume=2)]
+    why = "LangGraph looks for graphs in the closures of functions, and names them in the task's state"
+    return Program(builder, given, differs={"state": why, "history": why})
+
+
+@program
+def two_memories(lib: Library) -> Program:
+    inner = remembers(lib, asks=False)
+    builder = chain(lib, ("one", inner), ("told", told), ("two", inner), ("last", told))
+    return Program(builder, [{"text": "a"}, {"text": "b"}])
+
+
+@program
+def a_memory_in_a_loop(lib: Library) -> Program:
+    builder = chain(lib, ("inner", remembers(lib)), ("told", told))
+    builder.add_conditional_edges("told", lambda s: lib.END if len(s["log"]) % 3 == 0 else "inner")
+    resumes = [lib.Command(resume=n) for n in range(3)]
+    return Program(builder, [{"text": "a"}, *resumes, {"text": "b"}, *resumes])
+
+
+@program
+def a_memory_below_a_graph_without_one(lib: Library) -> Program:
+    middle = chain(lib, ("low", remembers(lib)), ("told", told)).compile()
+    builder = chain(lib, ("middle", middle), ("last", logs("last")))
+    return Program(builder, [{"text": "a"}, lib.Command(resume=1), {"text": "b"}, lib.Command(resume=2)])
+
+
+@program
+def a_memory_that_is_replayed(lib: Library) -> Program:
+    builder = chain(lib, ("a", logs("a")), ("inner", remembers(lib, asks=False)), ("told", told))
+    return Program(
+        builder,
+        [
+            *({"text": t} for t in "abc"),
+            lambda g: At(past(g, "inner", newest=False)),
+            lambda g: At(past(g, "inner")),
+            {"text": "d"},
+        ],
+    )
+
+
+@program
+def a_memory_that_is_replayed_and_asks(lib: Library) -> Program:
+    builder = chain(lib, ("inner", remembers(lib)), ("told", told))
+    return Program(
+        builder,
+        [
+            *(c for t in "ab" for c in ({"text": t}, lib.Command(resume=t))),
+            lambda g: At(past(g, "inner", newest=False)),
+            lib.Command(resume="again"),
+            {"text": "c"},
+            lib.Command(resume="on"),
+        ],
+    )
+
+
+@program
+def a_memory_under_a_fork(lib: Library) -> Program:
+    builder = chain(lib, ("a", logs("a")), ("inner", remembers(lib, asks=False)), ("told", told))
+    return Program(
+        builder,
+        [
+            *({"text": t} for t in "abc"),
+            lambda g: At(g.update_state(past(g, "inner", newest=False), {"log": ["changed"]})),
+            {"text": "d"},
+        ],
+    )

@@ -197,6 +197,7 @@ class Crew:
 
     def _over(self, failure: BaseException | None) -> BaseException | None:
         endings = [(m, m.ending()) for m in self.members]
+        self.members = []  # they lead back to this
         for known in self.known:
             if not known.cancelled():
                 known.exception()  # so that the loop does not complain of what nobody looked at

@@ -60,15 +60,16 @@ class BlockingFuture(Future[Any]):
         super().__init__()
         self.strand = strand
         self._owner = owner
-        self._work = work
+        self._work: Any = work  # let go when it is done: it leads back to this future
         self._begun = threading.Lock()
 
     def begin(self) -> None:
         """Run the task in this thread, unless it has begun or was cancelled."""
         if not self._begun.acquire(blocking=False) or not self.set_running_or_notify_cancel():
             return
+        work, self._work = self._work, None
         try:
-            result = self._work()
+            result = work()
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
             self.set_exception(error)
         else:

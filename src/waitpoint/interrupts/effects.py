@@ -108,7 +108,7 @@ def recorded(journal: Journal, effect: Effect) -> Found:
         if row is None:
             _refuse_other_arguments(journal, effect)
             return Found(None, answers=False)
-        journal.matched.add(row.seq)
+        journal.match(row.seq)
     if row.state == "done" or (row.state == "raised" and _went_on(journal, row)):
         return Found(row, answers=True)
     if row.state == "executing" and effect.in_doubt != "rerun":
@@ -120,9 +120,7 @@ def recorded(journal: Journal, effect: Effect) -> Found:
 
 def _matching(journal: Journal, effect: Effect) -> JournalRow | None:
     changed: JournalRow | None = None
-    for row in sorted(journal.entries.values(), key=lambda r: r.seq):
-        if row.kind != "step" or row.seq in journal.matched:
-            continue
+    for row in journal.loose():
         body = journal.body(row)
         if body["function"] != effect.function or body["key"] != effect.key or body["digest"] != effect.digest:
             continue
@@ -148,8 +146,8 @@ def _code_of(body: dict[str, Any]) -> sites.Frame | None:
 
 def _refuse_other_arguments(journal: Journal, effect: Effect) -> None:
     """Effects never run again by mismatch: what is recorded at this call's own ordinal must be this call."""
-    for row in journal.entries.values():
-        if row.kind != "step" or row.state == "not_happened" or row.seq in journal.matched:
+    for row in journal.loose():
+        if row.state == "not_happened":
             continue
         body = journal.body(row)
         same_place = body["key"] == effect.key and (effect.key is not None or body["ordinal"] == effect.ordinal)
@@ -310,7 +308,7 @@ def _started(journal: Journal, effect: Effect, earlier: JournalRow | None) -> Jo
             os.urandom(8).hex(), codec.dumps(body),
         )  # fmt: skip
         journal.entries[seq] = row
-        journal.matched.add(seq)
+        journal.match(seq)
     if effect.in_doubt != "rerun" or effect.permits:
         assert journal.recorder is not None
         try:

@@ -7,7 +7,7 @@ and stores what it collected.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -166,6 +166,7 @@ class Journal:
         self.calls: dict[str, int] = {}  # how often each function was stepped in this attempt
         self.notes: dict[Any, Any] = {}  # what layers above remember for the length of this attempt
         self.matched: set[int] = set()  # entries that a step of this attempt was answered from
+        self._loose: dict[int, JournalRow] | None = None
         self.bodies: dict[int, tuple[JournalRow, dict[str, Any]]] = {}  # of entries, decoded
 
     # --- questions ---
@@ -263,6 +264,19 @@ class Journal:
                 )
             journal = journal.outer
 
+    def loose(self) -> Collection[JournalRow]:
+        """Return the entries of effects that no call of this attempt has been matched with, in their order."""
+        if self._loose is None:
+            rows = sorted(self.entries.items())
+            self._loose = {seq: row for seq, row in rows if row.kind == "step" and seq not in self.matched}
+        return self._loose.values()
+
+    def match(self, seq: int) -> None:
+        """Note that a call of this attempt has this entry."""
+        self.matched.add(seq)
+        if self._loose is not None:
+            self._loose.pop(seq, None)
+
     def body(self, row: JournalRow) -> dict[str, Any]:
         """Return what an entry holds, decoded once."""
         known = self.bodies.get(row.seq)
@@ -275,7 +289,7 @@ class Journal:
         with self.lock:
             for asked in strand.reached:
                 asked.used = False
-            strand.reached, strand.crew = [], None
+            strand.reached, strand.crew, self._loose = [], None, None
             known = {seq: self.entries[seq] for seq in self.matched if seq in self.entries}
             self.matched -= {seq for seq, row in known.items() if self.body(row).get("within") == strand.path}
             for name in [name for name in self.calls if name.startswith(f"{strand.path}/")]:

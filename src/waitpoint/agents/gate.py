@@ -11,7 +11,8 @@ Written once, as generators of calls that may block or have to be awaited; `admi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +27,7 @@ from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.request import ToolCallRequest
 from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
 from waitpoint.checkpoint.base import JournalRow
-from waitpoint.errors import PayloadError, QuestionWithdrawn, UsageError
+from waitpoint.errors import PayloadError, PermitUsedError, QuestionWithdrawn, UsageError
 from waitpoint.interrupts import effects, permits
 from waitpoint.interrupts.effects import Effect
 from waitpoint.interrupts.journal import Asked, Journal, Question, running
@@ -189,7 +190,7 @@ def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
         return error_message(decisions.DENIED.format(tool=tool.name), call)
     if trail.has_begun(tool.name, digest) or trail.permitted(digest):
         return Admission(request, _effect(journal, trail, tool, call, digest, policy))
-    found = (yield from _permit(journal, request, digest)) if trail.done == 0 else None
+    found = (yield from _permit(journal, request, digest)) if trail.number == 0 else None
     if found is not None:
         row, about = found
         if "refused" in about:
@@ -240,7 +241,7 @@ def _effect(
         ordinal=0,
         args=dict(call["args"]),
         in_doubt=policy.in_doubt,
-        idempotency_key=idempotency_key(journal, call, digest, trail.done),
+        idempotency_key=idempotency_key(journal, call, digest, trail.number),
         kind="tool",
         permits=used,
     )
@@ -271,54 +272,91 @@ def _message_id(request: ToolCallRequest) -> str:
     return ""
 
 
+class _Seen:
+    """What an attempt has seen of one call id, by the numbers of its executions."""
+
+    __slots__ = ("done", "granted", "running", "tries")
+
+    def __init__(self) -> None:
+        self.done: set[int] = set()  # came to a result
+        self.running: set[int] = set()  # begun, and not known to have ended
+        self.tries: dict[int, int] = {}  # that failed
+        self.granted: set[tuple[int, str]] = set()
+
+    def next(self) -> int:
+        """Return the number of the execution that comes next: one that failed may be tried again."""
+        number = 0
+        while number in self.done or number in self.running:
+            number += 1
+        return number
+
+
 class Trail:
-    """What this attempt has seen of one call id. Executions of a call are numbered; a retry after a failure is no new one."""
+    """One execution of a call, in the eyes of this attempt. A retry after a failure is no other one."""
 
-    __slots__ = ("_granted", "call_id", "done", "journal", "tries")
+    __slots__ = ("_seen", "call_id", "journal", "number")
 
-    def __init__(self, journal: Journal, call_id: str) -> None:
+    def __init__(self, journal: Journal, call_id: str, seen: _Seen, number: int) -> None:
         self.journal = journal
         self.call_id = call_id
-        self.done = 0  # executions that came to a result
-        self.tries = 0  # of the present one
-        self._granted: set[str] = set()
+        self.number = number
+        self._seen = seen
 
     @classmethod
-    def of(cls, journal: Journal, call: ToolCall) -> Trail:
-        """Return the trail of a call in an attempt."""
-        place = ("tool", call["id"])
+    def of(cls, journal: Journal, call: ToolCall, key: str | None = None) -> Trail:
+        """Return the execution of a call that comes next, or the one that has this key."""
         with journal.lock:
-            trail: Trail = journal.notes.setdefault(place, cls(journal, call["id"] or ""))
-        return trail
+            seen: _Seen = journal.notes.setdefault(("tool", call["id"]), _Seen())
+            number = seen.next() if key is None else int(key.rpartition("#")[2].partition(".")[0])
+        return cls(journal, call["id"] or "", seen, number)
+
+    @property
+    def name(self) -> str:
+        """What it is called on record."""
+        return f"{self.call_id}#{self.number}"
 
     def next_key(self) -> str:
-        """Return the key of the execution that comes next."""
-        return f"{self.call_id}#{self.done}.{self.tries}"
+        """Return the key of its next try."""
+        return f"{self.name}.{self._seen.tries.get(self.number, 0)}"
 
-    def ended(self, *, failed: bool) -> None:
-        """Note how an execution came out."""
-        if failed:
-            self.tries += 1
-            return
-        self.done, self.tries = self.done + 1, 0
-        self._granted.clear()
+    @contextmanager
+    def going_on(self, *, may_run_again: bool) -> Iterator[None]:
+        """Note that it begins and how it comes out; where that is never known, what comes next is another execution.
+
+        Raises `PermitUsedError` if another call of the handler began it at the same moment.
+        """
+        with self.journal.lock:
+            if self.number in self._seen.running or self.number in self._seen.done:
+                raise PermitUsedError(
+                    f"Execution {self.name!r} was begun by another call of the handler; ask for another"
+                )
+            self._seen.running.add(self.number)
+        try:
+            yield
+        except BaseException as error:
+            if may_run_again or isinstance(error, Exception):
+                self._seen.tries[self.number] = self._seen.tries.get(self.number, 0) + 1
+                self._seen.running.discard(self.number)
+            raise
+        self._seen.done.add(self.number)
+        self._seen.running.discard(self.number)
 
     def grant(self, digest: str) -> None:
-        """Note that a decision allows this call, once."""
-        self._granted.add(digest)
+        """Note that a decision allows this execution."""
+        self._seen.granted.add((self.number, digest))
 
     def permitted(self, digest: str) -> bool:
-        """Whether a decision of this attempt allows this call."""
-        return digest in self._granted
+        """Whether a decision of this attempt allows this execution."""
+        return (self.number, digest) in self._seen.granted
 
     def _is_try(self, key: str) -> bool:
         """Whether a key is one of the present execution; a model may call its calls what it likes, so all is compared."""
         call_id, _, number = key.rpartition("#")
-        return call_id == self.call_id and number.partition(".")[0] == str(self.done)
+        return call_id == self.call_id and number.partition(".")[0] == str(self.number)
 
     def has_begun(self, tool: str, digest: str) -> bool:
         """Whether this execution was begun, or let through, in an earlier attempt: then it had what it needed."""
-        if permits.is_noted(self.journal, f"{self.call_id}#{self.done}", digest):
+        if permits.is_noted(self.journal, self.name, digest):
             return True
         with self.journal.lock:
             rows = [row for row in self.journal.entries.values() if row.kind == "step"]
@@ -354,7 +392,7 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             f"A request names tool {call['name']!r} and carries tool {tool.name!r}, whose calls need a decision, and a person "
             f"could not see which is meant; override `tool_call` together with `tool`"
         )
-    key = f"tool:{trail.call_id}#{trail.done}"
+    key = f"tool:{trail.name}"
     frozen = _frozen(journal, key, call)
     why = ""
     if frozen is None:
@@ -365,7 +403,7 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             return error_message(str(error), call)
         verdict = yield from decisions.verdict(policy, request)
         if not verdict.asks:
-            permits.note(journal, f"{trail.call_id}#{trail.done}", call_digest(tool, call))
+            permits.note(journal, trail.name, call_digest(tool, call))
             trail.grant(call_digest(tool, call))
             return request
         why = verdict.why

@@ -36,14 +36,11 @@ def run(admitted: Admission, tool: BaseTool, config: Any) -> Any:
     if admitted.effect is None:
         return _told(admitted, _explained(tool, request, called))
     journal: Journal = runtimes.attempt.get()
-    trail = Trail.of(journal, request.tool_call)
-    try:
-        result = _explained(tool, request, lambda: effects.perform(journal, admitted.effect, called))  # type: ignore[arg-type]
+    effect = admitted.effect
+    trail = Trail.of(journal, request.tool_call, effect.key)
+    with trail.going_on(may_run_again=effect.in_doubt == "rerun"):
+        result = _explained(tool, request, lambda: effects.perform(journal, effect, called))
         result = settled(result, request.tool_call)
-    except Exception:
-        trail.ended(failed=True)
-        raise
-    trail.ended(failed=False)
     return _told(admitted, result)
 
 
@@ -58,14 +55,11 @@ async def arun(admitted: Admission, tool: BaseTool, config: Any) -> Any:
         if admitted.effect is None:
             return _told(admitted, await called())
         journal: Journal = runtimes.attempt.get()
-        trail = Trail.of(journal, request.tool_call)
-        try:
-            result = await effects.run_async(journal, admitted.effect, called)
+        effect = admitted.effect
+        trail = Trail.of(journal, request.tool_call, effect.key)
+        with trail.going_on(may_run_again=effect.in_doubt == "rerun"):
+            result = await effects.run_async(journal, effect, called)
             result = settled(result, request.tool_call)
-        except Exception:
-            trail.ended(failed=True)
-            raise
-        trail.ended(failed=False)
     except ValidationError as error:
         raise _explanation(tool, request, error) from None
     return _told(admitted, result)

@@ -206,6 +206,30 @@ def test_a_retried_task_tries_its_failed_tasks_again_too(store: Store, call: Cal
     assert DONE.count("fine") == 1
 
 
+def test_a_retried_task_finds_the_graphs_again_that_it_called(store: Store, call: Call) -> None:
+    @entrypoint()
+    def child(n: int) -> list[Any]:
+        return [work(f"child {n}").result(), interrupt("child?")]
+
+    @task(retry_policy=RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError))
+    def outer() -> list[Any]:
+        found = child.invoke(1)
+        DONE.append("outer")
+        if DONE.count("outer") < 3:
+            raise ValueError("no")
+        return [*found, interrupt("outer?")]
+
+    @entrypoint(checkpointer=store.saver)
+    def body(_: int) -> Any:
+        return outer().result()
+
+    config = thread()
+    assert [i.value for i in asked(call(body, 1, config))] == ["child?"]
+    assert [i.value for i in asked(call(body, Command(resume="a"), config))] == ["outer?"]
+    assert call(body, Command(resume="b"), config) == ["child 1", "a", "b"]
+    assert DONE == ["child 1", "outer", "outer", "outer", "outer"]
+
+
 def test_an_inner_exception_that_the_outer_task_went_on_after_stays(store: Store, call: Call) -> None:
     @task
     def outer() -> Any:

@@ -211,6 +211,8 @@ class TaskCall:
             self.journal.blame(failure)
             yield "sleep", wait
             self.journal.try_again(strand)
+            if (inside := runtime.inside.get()) is not None:
+                inside.calls = 0  # graphs that were called are found again, too
             self.scope.tries += 1
             self.scope.make_anew()
         if cached is not None and not strand.reached:

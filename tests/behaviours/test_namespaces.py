@@ -120,6 +120,89 @@ def test_namespaces_match_by_whole_segments(saver: Any, call: Call) -> None:
     assert graph.get_state(task.state).next == ("ask",)
 
 
+def test_graphs_inside_are_listed_by_name(saver: Any) -> None:
+    """B139"""
+    low, review = chain(None, a, ask), chain(None, a)
+
+    def calls(state: State) -> State:
+        return {"log": low.invoke({"log": []})["log"]}
+
+    middle = outer(None, low=low, calls=calls)
+    graph = outer(saver, plain=a, research=middle, research_review=review)
+
+    def listed(**options: Any) -> dict[str, Any]:
+        async def later() -> dict[str, Any]:
+            return {name: found async for name, found in graph.aget_subgraphs(**options)}
+
+        found = dict(graph.get_subgraphs(**options))
+        assert asyncio.run(later()) == found
+        return found
+
+    assert listed() == {"research": middle, "research_review": review}
+    assert list(listed(recurse=True)) == ["research", "research|low", "research|calls", "research_review"]
+    assert listed(namespace="research") == listed(namespace="research", recurse=True) == {"research": middle}
+    assert listed(namespace="research_review", recurse=True) == {"research_review": review}
+    assert listed(namespace="research|calls", recurse=True) == {"research|calls": low}
+    assert listed(namespace="research|low") == {}
+    assert listed(namespace="resea", recurse=True) == listed(namespace="research|review", recurse=True) == {}
+
+
+@pytest.mark.parametrize("nesting", ["nodes", "functions"])
+def test_a_nested_checkpoint_names_those_around_it(store: Store, call: Call, nesting: str) -> None:
+    """B141, at three levels"""
+    config = thread()
+
+    def made() -> Any:
+        low = chain(None, a, ask)
+        middle = outer(None, low=low if nesting == "nodes" else lambda s: {"log": low.invoke({"log": []})["log"]})
+        top = middle if nesting == "nodes" else lambda s: {"log": middle.invoke({"log": []})["log"]}
+        return outer(store.again(), top=top)
+
+    call(made(), {"log": []}, config)
+    graph = made()
+    root = graph.get_state(config, subgraphs=True)
+    middle = root.tasks[0].state
+    low = middle.tasks[0].state
+    places = [s.config["configurable"] for s in (root, middle, low)]
+    parents: dict[str, str] = {}
+    for snapshot, place in zip((root, middle, low), places, strict=True):
+        assert snapshot.metadata == {**snapshot.metadata, "parents": parents}
+        own = {place["checkpoint_ns"]: place["checkpoint_id"]}
+        assert place.get("checkpoint_map") == ({**parents, **own} if parents else None)
+        parents |= own
+        assert graph.get_state(snapshot.config).values == snapshot.values
+        before = next(s for s in graph.get_state_history(snapshot.config) if s.config == snapshot.parent_config)
+        assert before.metadata["parents"] == snapshot.metadata["parents"]
+    assert list(parents) == [place["checkpoint_ns"] for place in places]
+    assert low.next == ("ask",)
+
+
+def test_metadata_is_source_step_and_parents(saver: Any, call: Call) -> None:
+    """B124"""
+    graph, config = outer(saver, inner=chain(None, a, ask)), thread()
+    call(graph, {"log": []}, config)
+    (task,) = graph.get_state(config).tasks
+    for where in (config, task.state):
+        assert all(set(s.metadata) == {"source", "step", "parents"} for s in graph.get_state_history(where))
+
+
+def test_a_function_that_calls_two_graphs_is_read_with_its_own_channels(saver: Any, call: Call) -> None:
+    """B137: which of them stands in the namespace is not declared"""
+    one, two = chain(None, a, ask), chain(None, ask)
+
+    def calls(state: State) -> State:
+        return {"log": (one if len(state["log"]) == 0 else two).invoke({"log": []})["log"]}
+
+    graph, config = outer(saver, calls=calls), thread()
+    call(graph, {"log": []}, config)
+    (task,) = graph.get_state(config).tasks
+    assert task.state is None
+    where = thread(config["configurable"]["thread_id"], checkpoint_ns=f"calls:{task.id}")
+    assert graph.get_state(where).values == {"log": ["a"]}
+    assert [s.values["log"] for s in graph.get_state_history(where)] == [["a"], [], []]
+    assert call(graph, Command(resume="yes"), config)["log"] == ["a", "yes"]
+
+
 def test_a_question_says_where_it_was_asked(saver: Any, call: Call) -> None:
     """B130"""
     graph, config = outer(saver, top=outer(None, middle=chain(None, ask))), thread("where")

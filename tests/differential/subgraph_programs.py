@@ -56,8 +56,7 @@ def a_memory_that_asks(lib: Library) -> Program:
 def a_memory_called_in_a_function(lib: Library) -> Program:
     builder = chain(lib, ("calls", calls(remembers(lib))))
     given = [{"text": "a"}, lib.Command(resume=1), {"text": "b"}, lib.Command(resume=2)]
-    why = "LangGraph looks for graphs in the closures of functions, and names them in the task's state"
-    return Program(builder, given, differs={"state": why, "history": why})
+    return Program(builder, given)
 
 
 @program
@@ -122,3 +121,10 @@ def a_memory_under_a_fork(lib: Library) -> Program:
             {"text": "d"},
         ],
     )
+
+
+@program
+def three_levels_that_ask(lib: Library) -> Program:
+    low = chain(lib, ("a", logs("a")), ("ask", lambda s: {"log": [lib.interrupt("ok?")]})).compile()
+    middle = chain(lib, ("low", low), ("told", lambda s: {"text": str(s["log"])})).compile()
+    return Program(chain(lib, ("middle", middle), ("last", logs("last"))), [{"text": "a"}, lib.Command(resume=1)])

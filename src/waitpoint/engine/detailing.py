@@ -10,6 +10,7 @@ from waitpoint.checkpoint.base import ThreadKey
 from waitpoint.engine import outcomes
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.heads import Head
+from waitpoint.engine.inner import graph_in
 from waitpoint.engine.questions import interrupt_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import in_envelope
@@ -20,14 +21,30 @@ from waitpoint.records import START, CheckpointMetadata, Interrupt
 Kind = Literal["checkpoint", "task", "task_result"]
 
 
-def config_of(key: ThreadKey, ns: str, checkpoint_id: str) -> dict[str, Any]:
-    """Return the config that names a checkpoint."""
-    return {"configurable": {"thread_id": key.thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
+def config_of(key: ThreadKey, head: Head) -> dict[str, Any]:
+    """Return the config that names a checkpoint; inside another graph, with the checkpoints of those around it."""
+    return _config(key, head.ns, head.id, head.origin.parents)
+
+
+def parent_config_of(key: ThreadKey, head: Head) -> dict[str, Any] | None:
+    """Return the config of the checkpoint before this one."""
+    if head.parent_id is None:
+        return None
+    if head.parent_ns is not None:  # it belongs to another call, which has its own checkpoints around it
+        return _config(key, head.parent_ns, head.parent_id, {})
+    return _config(key, head.ns, head.parent_id, head.origin.parents)
+
+
+def _config(key: ThreadKey, ns: str, checkpoint_id: str, parents: Mapping[str, str]) -> dict[str, Any]:
+    where: dict[str, Any] = {"thread_id": key.thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    if parents:
+        where["checkpoint_map"] = {**parents, ns: checkpoint_id}
+    return {"configurable": where}
 
 
 def metadata_of(head: Head) -> CheckpointMetadata:
     """Return a checkpoint's metadata, as snapshots show it."""
-    metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": {}}  # type: ignore[typeddict-item]
+    metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": dict(head.origin.parents)}  # type: ignore[typeddict-item]
     metadata.update(head.metadata)  # type: ignore[typeddict-item]
     return metadata
 
@@ -67,8 +84,8 @@ def _checkpoint(run: Run, head: Head, tasks: list[dict[str, Any]]) -> dict[str, 
     assert run.segment is not None
     key = run.segment.key
     return {
-        "config": config_of(key, head.ns, head.id),
-        "parent_config": None if head.parent_id is None else config_of(key, head.ns, head.parent_id),
+        "config": config_of(key, head),
+        "parent_config": parent_config_of(key, head),
         "values": run.shown(head.values),
         "metadata": metadata_of(head),
         "next": [task["name"] for task in tasks],
@@ -79,7 +96,7 @@ def _checkpoint(run: Run, head: Head, tasks: list[dict[str, Any]]) -> dict[str, 
 def _task_of(run: Run, task: Task, interrupts: Sequence[Interrupt[Any]]) -> dict[str, Any]:
     assert run.segment is not None
     state = None
-    if task.node.call.kind == "graph":
+    if graph_in(task.node) is not None:
         where = {"thread_id": run.segment.key.thread_id, "checkpoint_ns": run.child_ns(task)}
         state = {"configurable": where}
     told = _task(task.id, task.name, interrupts, state)

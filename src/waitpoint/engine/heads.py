@@ -87,6 +87,7 @@ class Head:
     passed: tuple[str, ...] = ()  # nodes whose breakpoint the thread had already stopped at before an update
     moved_at: int = 0  # the fence of the update that made it; while it is the thread's, no run has been here
     origin: Origin = ROOT
+    parent_ns: str | None = None  # where the parent is, if not in the same namespace
     # Of this very checkpoint: no copy takes them along.
     tasks: list[Due] | None = field(default=None, init=False)
     row: CheckpointRow | None = field(default=None, init=False)  # itself, encoded
@@ -297,6 +298,8 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
         body["u"] = head.moved_at
     if head.origin is not ROOT and head.origin != ROOT:
         body["o"] = [[list(at) for at in head.origin.parents.items()], head.origin.at, head.origin.gaps]
+    if head.parent_ns is not None:
+        body["n"] = head.parent_ns
     data = codec.dumps_plain(body)
     head.row = CheckpointRow(head.ns, head.id, head.parent_id, head.step, head.source, head.created_at, data)
     return head.row
@@ -374,7 +377,7 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
     head = Head(
         row.id, row.ns, row.parent_id, row.step, row.source, row.created_at, values, body["v"], control,
         body.get("m", {}), body.get("i", ""), passed=tuple(body.get("p", ())), moved_at=body.get("u", 0),
-        origin=_origin(body["o"]) if "o" in body else ROOT,
+        origin=_origin(body["o"]) if "o" in body else ROOT, parent_ns=body.get("n"),
     )  # fmt: skip
     head.row = row
     if codec.made[0] != before:
@@ -448,7 +451,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     head = Head(
         known.id, known.ns, row.parent_id, known.step, known.source, known.created_at, values, known.refs,
         known.control, known.metadata, known.input_digest, known.unknown, known.passed,
-        known.moved_at, known.origin,
+        known.moved_at, known.origin, known.parent_ns,
     )  # fmt: skip
     head.tasks, head.row = known.due, row
     cache(saver, key, head)

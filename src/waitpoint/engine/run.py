@@ -13,6 +13,7 @@ from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.breakpoints import Breakpoints
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.heads import Head, ItemWriter, Numbers
+from waitpoint.engine.inner import graph_in
 from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.scope import Surroundings, TaskScope
 from waitpoint.engine.segment import Segment, below, called_in, memory_ns, within
@@ -107,7 +108,8 @@ class Run:
 
     def child_ns(self, task: Task) -> str:
         """Return the namespace of the state of the first graph that runs inside a task."""
-        if task.node.call.kind == "graph" and task.node.call.fn.checkpointer is True:
+        inside = graph_in(task.node)
+        if inside is not None and inside.checkpointer is True:
             return memory_ns(self.head.ns, task.name)
         return below(self.head.ns, f"{task.name}:{task.id}")
 

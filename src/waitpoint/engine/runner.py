@@ -13,7 +13,7 @@ from waitpoint import runtime as runtimes
 from waitpoint import stream as streams
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.config import RECURSION_LIMIT, merged
-from waitpoint.engine import nested, snapshots, updates
+from waitpoint.engine import inner, nested, snapshots, updates
 from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.declared import Declared
@@ -241,6 +241,20 @@ class Runner(Declared):
     ) -> Iterator[StateSnapshot]:
         """Yield the thread's checkpoints, newest first; each with the record of its step."""
         return snapshots.history(self, config, filter, before, limit)
+
+    def get_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> Iterator[tuple[str, Declared]]:
+        """Yield the graphs inside this one, by the names of their nodes; with `recurse` also those inside them.
+
+        `namespace` picks the one of exactly that name, whole segments joined by "|" ("research|plan" with `recurse`).
+        """
+        return inner.subgraphs(self, namespace, recurse=recurse)
+
+    async def aget_subgraphs(
+        self, *, namespace: str | None = None, recurse: bool = False
+    ) -> AsyncIterator[tuple[str, Declared]]:
+        """Do what `get_subgraphs` does, from an event loop."""
+        for found in self.get_subgraphs(namespace=namespace, recurse=recurse):
+            yield found
 
     def update_state(
         self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None

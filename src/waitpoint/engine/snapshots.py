@@ -10,8 +10,9 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
 from waitpoint.config import check_count, checked_config
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
-from waitpoint.engine.detailing import config_of, metadata_of
+from waitpoint.engine.detailing import config_of, metadata_of, parent_config_of
 from waitpoint.engine.heads import Head, ItemReader
+from waitpoint.engine.inner import graph_in
 from waitpoint.engine.invocation import Invocation, run_at
 from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.resuming import lay_over, prior_of
@@ -75,9 +76,8 @@ def graph_at(graph: Declared, ns: str) -> Declared:
     """Return the declared graph of a namespace; a graph called by a function is read with its caller's channels."""
     for part in ns.split("|") if ns else ():
         node = graph.spec.nodes.get(part.split(":")[0])
-        if node is None or node.call.kind != "graph":
-            continue
-        graph = node.call.fn
+        inside = None if node is None else graph_in(node)
+        graph = graph if inside is None else inside
     return graph
 
 
@@ -119,21 +119,17 @@ class _View:
         unfinished = [t for t in run.tasks if t.state != "done"]
         due = [t.name for t in (run.tasks if self.as_record else unfinished or run.tasks)]
         shown = run.shown(values)
-        parent = None if head.parent_id is None else self._config(head.parent_id)
         interrupts = tuple(i for t in tasks for i in t.interrupts)
         return StateSnapshot(
             shown,
             tuple(due),
-            self._config(head.id),
+            config_of(self.key, head),
             metadata_of(head),
             clock.iso(head.created_at),
-            parent,
+            parent_config_of(self.key, head),
             tasks,
             interrupts,
         )
-
-    def _config(self, checkpoint_id: str) -> dict[str, Any]:
-        return config_of(self.key, self.head.ns, checkpoint_id)
 
     def _task(self, task: Task, *, subgraphs: bool) -> PregelTask:
         run, row = self.run, self.rows.get(task.id)
@@ -155,7 +151,8 @@ class _View:
 
     def _nested(self, task: Task, *, subgraphs: bool) -> Any:
         """Where the graph inside a task stands: its config, or with `subgraphs` its snapshot."""
-        if task.node.call.kind != "graph":
+        inside = graph_in(task.node)
+        if inside is None:
             return None
         ns = self.run.child_ns(task)
         config = {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": ns}}
@@ -165,5 +162,5 @@ class _View:
         if loaded.checkpoint is None:
             return config
         loaded.questions = [q for q in self.loaded.questions if within(q.ns, ns)]
-        view = _View(task.node.call.fn, self.saver, self.key, loaded, as_record=False)
+        view = _View(inside, self.saver, self.key, loaded, as_record=False)
         return view.snapshot(subgraphs=True)

@@ -44,7 +44,10 @@ def test_other_versions_are_refused_and_the_right_one_named(saver: Any, options:
     with pytest.raises(ConfigError, match='pass version="v3"'):
         graph.stream_events(EMPTY, thread(), **options)
     with pytest.raises(ConfigError, match='pass version="v3"'):
-        asyncio.run(graph.astream_events(EMPTY, thread(), **options))
+        asyncio.run(graph.astream_events(EMPTY, thread(), version="v1"))
+    for chosen in ({"stream_mode": "values"}, {"transformers": [object]}):
+        with pytest.raises(ConfigError, match=r"Event streams choose|Transformers make"):
+            graph.astream_events(EMPTY, thread(), version="v2", **chosen)
 
 
 def test_a_langchain_core_that_is_too_old_is_named_with_the_cure(saver: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from waitpoint import runtime as runtimes
 from waitpoint.cache.base import BaseCache, Namespace
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey
 from waitpoint.codec import Registry
-from waitpoint.config import checked_config, text_id
+from waitpoint.config import checked_config, merged, text_id
 from waitpoint.core.names import suggestion
 from waitpoint.core.spec import GraphSpec
 from waitpoint.engine.breakpoints import checked
@@ -41,6 +41,7 @@ class Declared:
         self.debug = debug
         self.context_schema = context_schema
         self.step_timeout: float | None = None
+        self.config: dict[str, Any] = {}  # what the config of each call begins with
         self.transformers: tuple[Any, ...] = ()  # of every event stream of this graph
         self.registry = Registry.from_schemas(*spec.types)
         self._nodes = [n for n in spec.nodes if n != "__start__"]
@@ -72,6 +73,10 @@ class Declared:
             if name not in self._nodes:
                 raise ConfigError(f"Graph {self.name!r} has no node {name!r}{suggestion(name, self._nodes)}")
         return self.cache, [namespace(self.spec, name) for name in nodes or self._nodes]
+
+    def own(self, config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Return the config of a call with what this graph's own adds to it."""
+        return merged(self.config, config) if self.config else config or {}
 
     def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
         """Return the saver and thread that a config speaks of. Raises where there is none."""

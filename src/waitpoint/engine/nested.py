@@ -85,6 +85,8 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     origin = Origin({**run.head.origin.parents, run.head.ns: run.head.id}, at if at != ns else "", run.head.origin.gaps)
     call.shown_ns = _shown(run.shown_ns, name) if remembers else (*run.shown_ns, *own.split("|"))
     around = run.around
+    if "run_id" in around.config:
+        call.around.config.setdefault("run_id", around.config["run_id"])
     call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
     call.around.cache = call.around.cache or around.cache
     call.around.within, call.around.callers = journal, (*around.callers, run.spec)

@@ -16,6 +16,7 @@ from waitpoint.config import RECURSION_LIMIT, merged
 from waitpoint.engine import inner, nested, snapshots, updates
 from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.commands import Emit
+from waitpoint.engine.composing import Composable
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.drive import Parts, drive
 from waitpoint.engine.drive_async import AsyncParts, drive_async, in_thread
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 RESERVED = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"})
 
 
-class Runner(Declared):
+class Runner(Composable):
     """A graph that can be run. Holds no state of any thread, so one object serves all."""
 
     # --- running ---
@@ -201,17 +202,41 @@ class Runner(Declared):
 
         return streams.run_of(parts, (*self.transformers, *(transformers or ())))
 
-    async def astream_events(
+    def astream_events(
         self,
         input: Any,
         config: Mapping[str, Any] | None = None,
         *,
-        version: str = "v2",
+        version: Literal["v2", "v3"] = "v2",
         context: Any = None,
         transformers: Sequence[Factory] | None = None,
         **options: Any,
-    ) -> streams.AsyncGraphRunStream:
-        """Do what `stream_events` does, from an event loop."""
+    ) -> Any:
+        """Stream events, from an event loop: await the run of version "v3", or iterate over the events of version "v2".
+
+        Version "v3" is what `stream_events` returns. Version "v2" is LangChain's own form: events like `on_chain_start`,
+        `on_chat_model_stream` and `on_tool_end` of the graph, its nodes, and what runs in them; its filters are
+        `include_names`, `include_types`, `include_tags` and the same with `exclude`.
+        """
+        if version == "v2":
+            filters = {name: options.pop(name) for name in streams.FILTERS if name in options}
+            _check_events("v3", options)
+            if transformers:
+                raise ConfigError(
+                    "Transformers make projections, which event streams of version 'v2' have not; use \"v3\""
+                )
+
+            def told(given: Any, full: dict[str, Any]) -> AsyncGenerator[tuple[str, Any]]:
+                modes = ["updates", "values", "tasks"]
+                return self.astream(given, full, context=context, stream_mode=modes, **options)  # type: ignore[return-value]
+
+            return streams.chain_events(self.name, told, input, self.own(config), filters)
+        return self._arun(input, config, version, context, transformers, options)
+
+    async def _arun(
+        self, input: Any, config: Any, version: str, context: Any, transformers: Sequence[Factory] | None,
+        options: dict[str, Any],
+    ) -> streams.AsyncGraphRunStream:  # fmt: skip
         _check_events(version, options)
 
         async def parts(modes: tuple[str, ...]) -> AsyncGenerator[Part]:
@@ -229,7 +254,7 @@ class Runner(Declared):
 
     def get_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
         """Return the thread at its newest checkpoint, or at the one that `config` names."""
-        return snapshots.current(self, config, subgraphs=subgraphs)
+        return snapshots.current(self, self.own(config), subgraphs=subgraphs)
 
     def get_state_history(
         self,
@@ -240,7 +265,7 @@ class Runner(Declared):
         limit: int | None = None,
     ) -> Iterator[StateSnapshot]:
         """Yield the thread's checkpoints, newest first; each with the record of its step."""
-        return snapshots.history(self, config, filter, before, limit)
+        return snapshots.history(self, self.own(config), filter, before, limit)
 
     def get_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> Iterator[tuple[str, Declared]]:
         """Yield the graphs inside this one, by the names of their nodes; with `recurse` also those inside them.
@@ -263,13 +288,13 @@ class Runner(Declared):
 
         Open questions of the present step are withdrawn in the same transaction.
         """
-        return updates.update(self, config, [[StateUpdate(values, as_node, task_id)]])
+        return updates.update(self, self.own(config), [[StateUpdate(values, as_node, task_id)]])
 
     def bulk_update_state(
         self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> dict[str, Any]:
         """Write several supersteps of updates, a checkpoint each; return the config of the last."""
-        return updates.update(self, config, supersteps, bulk=True)
+        return updates.update(self, self.own(config), supersteps, bulk=True)
 
     async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
         """Do what `get_state` does, from an event loop."""
@@ -301,9 +326,9 @@ class Runner(Declared):
     ) -> Session:  # fmt: skip
         scope = runtimes.current.get()
         if scope is not None and nested.belongs(self, scope, config):
-            full = merged(scope.config, config)
+            full = merged(scope.config, self.config, config)
         else:
-            scope, full = None, merged(config)
+            scope, full = None, merged(self.config, config)
         if "callbacks" in full:
             full["callbacks"] = unheard(full["callbacks"])
         limit = full.setdefault("recursion_limit", RECURSION_LIMIT)

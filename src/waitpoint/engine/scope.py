@@ -123,6 +123,8 @@ class TaskScope:
             configurable = {**given.get("configurable", {}), "checkpoint_ns": ns}
             metadata = {**given.get("metadata", {}), **(self.node_metadata or {}), **where}
             self._config = {**given, "configurable": configurable, "metadata": metadata}
+            for name in ("run_id", "run_name"):  # they name the graph's run, and nothing that runs in it
+                self._config.pop(name, None)
             if self.around.listen is not None:
                 self._config["callbacks"] = self.around.listen(self, given.get("callbacks"))
         return self._config

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from waitpoint.stream.start import async_run_of as async_run_of
     from waitpoint.stream.start import run_of as run_of
     from waitpoint.stream.subgraphs import SubgraphTransformer
+    from waitpoint.stream.traced import FILTERS as FILTERS
+    from waitpoint.stream.traced import chain_events as chain_events
     from waitpoint.stream.transformer import ProtocolEvent, StreamTransformer
 
 __all__ = [
@@ -57,7 +59,9 @@ _LAZY = {
     "SubgraphTransformer": "subgraphs",
     "TasksTransformer": "builtin",
     "UpdatesTransformer": "builtin",
+    "FILTERS": "traced",
     "async_run_of": "start",
+    "chain_events": "traced",
     "run_of": "start",
 }
 

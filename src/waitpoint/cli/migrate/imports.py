@@ -85,40 +85,67 @@ def _redirect(source: Source, node: ast.ImportFrom, module: str, homes: Sequence
     source.replace(at, at + len(module), staying)
     moved: dict[str, list[str]] = {}
     remarks: dict[str, list[str]] = {}
+    cut = _cut(source, node, [home == staying for home in homes])
     for index, (alias, home) in enumerate(zip(node.names, homes, strict=True)):
-        if home == staying:
-            continue
-        moved.setdefault(home, []).append(f"{alias.name} as {alias.asname}" if alias.asname else alias.name)
-        if remark := _take_out(source, node, index, [h == staying for h in homes]):
-            remarks.setdefault(home, []).append(remark)
+        if home != staying:
+            moved.setdefault(home, []).append(f"{alias.name} as {alias.asname}" if alias.asname else alias.name)
+            if cut[index]:
+                remarks.setdefault(home, []).extend(cut[index])
     lines = [f"from {home} import {', '.join(names)}" for home, names in moved.items()]
     tail = source.text[end : source.line_end(end)]
     is_alone = not source.text[source.line_start(start) : start].strip() and tail.lstrip()[:1] in ("", "#")
     if not is_alone:  # another statement stands on the line
-        source.replace(end, end, "".join(f"; {line}" for line in lines))
+        added = "".join(f"; {line}" for line in lines)
+        said = "".join(f"  {each}" for home in moved for each in remarks.get(home, ()))
+        close = source.line_end(end)
+        if close == end:
+            source.replace(end, end, added + said)
+            return
+        source.replace(end, end, added)
+        if said and _is_whole(tail):
+            source.replace(close, close, said)
         return
     indent = source.text[source.line_start(start) : start]
-    said = ["  " + "  ".join(remarks[home]) if home in remarks else "" for home in moved]
     close = source.line_end(end)
-    source.replace(close, close, "".join(f"{source.newline}{indent}{x}{r}" for x, r in zip(lines, said, strict=True)))
+    ends = ["  " + "  ".join(remarks[home]) if home in remarks else "" for home in moved]
+    source.replace(close, close, "".join(f"{source.newline}{indent}{x}{r}" for x, r in zip(lines, ends, strict=True)))
 
 
-def _take_out(source: Source, node: ast.ImportFrom, index: int, stays: Sequence[bool]) -> str:
-    """Cut one name out of a statement, with its line if it has one to itself; return the remark that stood there."""
-    start, end = source.span(node.names[index])
-    text = source.text
-    line, close = source.line_start(start), source.line_end(end)
-    after = re.match(r"\s*,?[ \t]*(#[^\r\n]*)?\Z", text[end:close])
-    if not text[line:start].strip() and after:
-        source.replace(line, close + len(re.match(r"\r\n|\r|\n|", text[close:]).group()), "")  # type: ignore[union-attr]
-        return after[1] or ""
-    if any(stays[index + 1 :]):
-        end = source.span(node.names[index + 1])[0]
-    elif index:
-        start = source.span(node.names[index - 1])[1]
-    source.replace(start, end, "")
-    remark = re.search(r"#[^\r\n]*", text[start:end])
-    return remark.group() if remark else ""
+def _is_whole(tail: str) -> bool:
+    """Whether what follows a statement on its line ends there too, so that a remark may stand behind it."""
+    try:
+        ast.parse(tail.lstrip(" \t;"))
+    except SyntaxError:
+        return False
+    return not tail.endswith("\\")
+
+
+def _cut(source: Source, node: ast.ImportFrom, stays: Sequence[bool]) -> dict[int, list[str]]:
+    """Cut the names that do not stay out of a statement; return the remarks that stood behind each of them."""
+    text, (_, end) = source.text, source.span(node)
+    in_parentheses = text[end - 1] == ")"
+    spans = [source.span(alias) for alias in node.names]
+    follows = [start for start, _ in spans[1:]] + [end - 1 if in_parentheses else end]
+    remarks = {}
+    first = 0  # of the names in a row that go
+    for index, goes in enumerate(not each for each in stays):
+        if not goes:
+            first = index + 1
+            continue
+        # Between two names stand a comma, layout and remarks, nothing else.
+        remarks[index] = re.findall(r"#[^\r\n]*", text[spans[index][1] : follows[index]])
+        if index + 1 < len(stays) and not stays[index + 1]:
+            continue
+        if index + 1 < len(stays):
+            source.replace(spans[first][0], follows[index], "")
+        elif not in_parentheses:
+            source.replace(spans[first - 1][1], spans[index][1], "")
+        else:
+            start, close = len(text[: spans[first][0]].rstrip()), len(text[: end - 1].rstrip())
+            is_broken = "\n" in text[close : end - 1] or "\r" in text[close : end - 1]
+            is_remark = "#" in text[spans[first - 1][1] : start]
+            source.replace(start, close, source.newline if is_remark and not is_broken else "")
+    return remarks
 
 
 # --- import M, import M as x ------------------------------------------------------------------------------------------

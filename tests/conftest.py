@@ -8,3 +8,10 @@ settings.register_profile("proof", max_examples=3000, deadline=None)
 settings.load_profile("fast")
 
 pytest.register_assert_rewrite("waitpoint.testing.conformance")  # before anything imports it
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names that differ from process to process: workers that share the tests have to see the same ones."""
+    for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid!r} names an object by its address; give its parameters `ids`")

@@ -54,7 +54,11 @@ def child_that_asks() -> Any:
 
 
 @both
-@pytest.mark.parametrize("handled", [True, False, "it failed", (Exception,), lambda e: "it failed"], ids=repr)
+@pytest.mark.parametrize(
+    "handled",
+    [True, False, "it failed", (Exception,), lambda e: "it failed"],
+    ids=["all", "none", "text", "types", "function"],
+)
 @pytest.mark.parametrize("place", ["tool", "graph"])
 async def test_a_tool_node_raises_it_whatever_errors_it_handles(place: str, handled: Any, how: str, saver: Any) -> None:
     child = child_that_asks()

@@ -386,7 +386,11 @@ async def awrapped(request: Any, handler: Any) -> Any:
     return await handler(request)
 
 
-@pytest.mark.parametrize("handled", [None, True, False, "it failed", (Exception,), lambda error: "it failed"], ids=repr)
+@pytest.mark.parametrize(
+    "handled",
+    [None, True, False, "it failed", (Exception,), lambda error: "it failed"],
+    ids=["default", "all", "none", "text", "types", "function"],
+)
 @pytest.mark.parametrize("wrappers", ["none", "sync", "both"])
 def test_s058_a_wrapper_and_error_handling_let_the_question_pass(
     wrappers: str, handled: Any, call: Call, saver: Any

@@ -315,6 +315,10 @@ class Trail:
         """What it is called on record."""
         return f"{self.call_id}#{self.number}"
 
+    def question(self, digest: str) -> str:
+        """Return the key of the question about this call as it is now, its tool's schema too."""
+        return f"tool:{self.name}:{digest[:16]}"
+
     def next_key(self) -> str:
         """Return the key of its next try."""
         return f"{self.name}.{self._seen.tries.get(self.number, 0)}"
@@ -379,8 +383,14 @@ def _reviewed(request: ToolCallRequest, gated: Gated) -> Steps:
         return request  # free, or refused at the gate
     journal = running(f"the approval of tool {tool.name!r}")
     trail = Trail.of(journal, call)
-    if trail.has_begun(tool.name, call_digest(tool, call)):
+    digest = call_digest(tool, call)
+    if trail.has_begun(tool.name, digest):
         return request
+    if trail.number == 0 and _frozen(journal, trail.question(digest)) is None:
+        # The turn may have been decided as a whole, by an agent that asked in the other mode.
+        found = yield from _permit(journal, request, digest)
+        if found is not None:
+            return decisions.answer(call, found[1]["refused"]) if "refused" in found[1] else request
     return (yield from _asked(request, tool, policy, gated, trail))
 
 
@@ -392,8 +402,8 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             f"A request names tool {call['name']!r} and carries tool {tool.name!r}, whose calls need a decision, and a person "
             f"could not see which is meant; override `tool_call` together with `tool`"
         )
-    key = f"tool:{trail.name}"
-    frozen = _frozen(journal, key, call)
+    key = trail.question(call_digest(tool, call))
+    frozen = _frozen(journal, key)
     why = ""
     if frozen is None:
         try:
@@ -428,21 +438,13 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
     return _decided(request, tool, decision, asked, trail)
 
 
-def _frozen(journal: Journal, key: str, call: ToolCall) -> dict[str, Any] | None:
+def _frozen(journal: Journal, key: str) -> dict[str, Any] | None:
     """Return the question as it was asked about this very call, so that nothing of it is worked out anew."""
     for asked in reversed(journal.asked):
         if asked.row.qkey == key and not asked.is_gone:
             payload: dict[str, Any] = codec.loads(asked.row.value)
-            if payload["name"] == call["name"] and _same(payload["args"], call["args"]):
-                return payload
+            return payload
     return None
-
-
-def _same(shown: Any, args: Any) -> bool:
-    try:
-        return canonical.digest(shown) == canonical.digest(canonical.payload(dict(args)))
-    except PayloadError:
-        return False
 
 
 def _decided(

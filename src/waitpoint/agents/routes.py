@@ -161,9 +161,11 @@ def hook_node(hook: Hook, routes: Routes) -> TwoForms:
 
 
 def _chained(hooks: list[Hook], last: Any) -> Any:
-    """Link hooks of a kind to each other and to what follows; return where the chain begins."""
+    """Link hooks of a kind to each other and to what follows; return where the chain begins. No turn comes to an idle one."""
     for hook in reversed(hooks):
-        hook.then, last = last, hook.node
+        hook.then = last
+        if hook.kind not in hook.middleware.idle_hooks:
+            last = hook.node
     return last
 
 

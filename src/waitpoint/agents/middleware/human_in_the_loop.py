@@ -131,18 +131,28 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         self.interrupt_mode = interrupt_mode
         self.edit_notice = edit_notice
         if interrupt_mode == "per_call":
-            self.idle_hooks = frozenset({"after_model", "aafter_model"})
+            self.idle_hooks = frozenset({"after_model"})
         self.gated = Gated(self.policies, description_prefix, edit_notice)
 
     # --- batched: one question after the model's turn -----------------------------------------------------------------
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Ask about all calls of the turn at once, in batched mode."""
-        return None if self.interrupt_mode != "batched" else gate.blocking(self._turn(state, runtime))
+        return gate.blocking(self._turn(state, runtime)) if self._asks_turn(state) else None
 
     async def aafter_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Do the same from an event loop."""
-        return None if self.interrupt_mode != "batched" else await gate.awaiting(self._turn(state, runtime))
+        return await gate.awaiting(self._turn(state, runtime)) if self._asks_turn(state) else None
+
+    def _asks_turn(self, state: Any) -> bool:
+        """Whether the turn is decided as a whole: in batched mode, or if it was asked about so before the mode was changed."""
+        if self.interrupt_mode == "batched":
+            return True
+        journal: Journal | None = runtimes.attempt.get()
+        message, _ = history.last_call(state["messages"])
+        if journal is None or message is None:
+            return False
+        return any((a.row.qkey or "").startswith(_turn_key(message)) and not a.is_gone for a in journal.asked)
 
     def _turn(self, state: Any, runtime: Runtime[Any]) -> Steps:
         messages = state["messages"]
@@ -244,6 +254,10 @@ class HumanInTheLoopMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
 
+def _turn_key(message: AIMessage) -> str:
+    return f"turn:{message.id}:"
+
+
 class _Turn:
     """The calls of one turn of the model, decided together."""
 
@@ -266,7 +280,7 @@ class _Turn:
     def decide(self, calls: Sequence[ToolCall]) -> Steps:
         """Sort the calls, ask about those that need it, and put on record what may run."""
         gated = [call for call in calls if self._is_asked_here(call)]
-        self.digest = canonical.args_digest(tuple([c["id"], c["name"], c["args"]] for c in gated), {})
+        self.digest = canonical.args_digest(tuple((c["id"], self._digest(c)) for c in gated), {})
         frozen = self._frozen()
         asked: list[_Asked] = []
         granted: list[Any] = []
@@ -311,13 +325,17 @@ class _Turn:
         """
         for asked in reversed(self.journal.asked) if self.journal is not None else ():
             if asked.row.qkey == self._key and not asked.is_gone:
-                data = codec.loads(asked.row.extra)["form_data"]
-                return (codec.loads(asked.row.value), data["tool_call_ids"]) if data["turn"] == self.digest else None
+                return codec.loads(asked.row.value), codec.loads(asked.row.extra)["form_data"]["tool_call_ids"]
         return None
 
     @property
     def _key(self) -> str:
-        return f"turn:{self.message.id}"
+        return f"{_turn_key(self.message)}{self.digest[:16]}"
+
+    def _digest(self, call: ToolCall) -> str:
+        """Return the digest of what is decided about a call, its tool's schema too where the tool is known."""
+        tool = self.tools.get(call["name"])
+        return canonical.args_digest((call["name"], call["args"]), {}) if tool is None else call_digest(tool, call)
 
     def _request(self, call: ToolCall) -> ToolCallRequest:
         config = {} if self.journal is None else runtimes.scope("interrupt_on").config
@@ -366,7 +384,7 @@ class _Turn:
         ]
         schema = batch_schema(batch)
         names = list(self.tools) or [each.call["name"] for each in asked]
-        data = {"tool_call_ids": ids, "tools": names, "why": [each.why for each in asked], "turn": self.digest}
+        data = {"tool_call_ids": ids, "tools": names, "why": [each.why for each in asked]}
         if self.journal is None:
             answer = read_batch(interrupt(payload), payload, schema, ids, names)
             question = ""

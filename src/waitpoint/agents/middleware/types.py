@@ -152,7 +152,8 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
 
     `approval_order = "inside"` says that this middleware must lie inside the one that asks for approval, because it
     would retry a question, or take it for an error: building an agent with it outside is refused. `idle_hooks` names hooks
-    that this instance has and never needs, so that no step is spent on them.
+    that this instance has and new turns need not: their nodes are there, for threads that wait in one, and no turn goes
+    through them.
     """
 
     state_schema: type[Any] = AgentState
@@ -213,8 +214,6 @@ class AgentMiddleware(Generic[StateT, ContextT, ResponseT]):
 
 def overrides(middleware: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
     """Whether a middleware has this hook of its own."""
-    if hook in middleware.idle_hooks:
-        return False
     return getattr(type(middleware), hook) is not getattr(AgentMiddleware, hook)
 
 

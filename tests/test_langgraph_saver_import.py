@@ -21,7 +21,14 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.checkpoint.langgraph import aimport_thread, import_thread
 from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
-from waitpoint.errors import ConfigError, ConflictError, NotFoundError, NotSupportedError
+from waitpoint.errors import (
+    AlreadyAnsweredError,
+    ConfigError,
+    ConflictError,
+    NotFoundError,
+    NotSupportedError,
+    PendingQuestionsError,
+)
 from waitpoint.types import Command
 
 THREAD = {"configurable": {"thread_id": "t"}}
@@ -297,11 +304,52 @@ def test_as_node_takes_the_state_alone_and_what_follows_that_node_is_due(
     assert both.new.invoke(Command(resume={asked.id: "y"}), THREAD)["log"] == ["planned", "answer y"]
 
 
+def test_a_graph_inside_a_node_runs_from_its_start_where_the_state_alone_is_taken(
+    theirs: Any, ours: BaseCheckpointSaver
+) -> None:
+    both = Both(programs.nested, theirs, ours)
+    both.pause()
+    assert both.bring(as_node="__start__").next == ("inner",)
+    (asked,) = both.new.invoke(None, THREAD)["__interrupt__"]
+    assert both.new.invoke(Command(resume={asked.id: "yes"}), THREAD)["log"] == ["planned", "answer yes"]
+    assert both.here.ran == ["plan", "ask", "ask"]
+
+
+def test_a_thread_whose_state_was_updated_goes_on_from_there(theirs: Any, ours: BaseCheckpointSaver) -> None:
+    both = Both(programs.simple, theirs, ours)
+    both.pause()
+    both.old.update_state(THREAD, {"city": "Oslo", "log": ["moved"]}, as_node="plan")
+    imported = both.bring()
+    assert (imported.questions, imported.next) == ((), both.old.get_state(THREAD).next)
+    assert both.new.get_state(THREAD).values == {"city": "Oslo", "log": ["planned", "moved"]}
+    (asked,) = both.new.invoke(None, THREAD)["__interrupt__"]
+    assert asked.value == {"question": "Go?", "city": "Oslo"}
+
+
+def test_new_input_is_refused_while_an_imported_question_waits(theirs: Any, ours: BaseCheckpointSaver) -> None:
+    both = Both(programs.simple, theirs, ours)
+    both.pause()
+    both.bring()
+    with pytest.raises(PendingQuestionsError):
+        both.new.invoke({"city": "Oslo"}, THREAD)
+    both.new.invoke({"city": "Oslo"}, THREAD, on_pending="withdraw")
+    assert [q.value["city"] for q in ours.pending()] == ["Oslo"]
+
+
+def test_an_imported_question_takes_one_answer(theirs: Any, ours: BaseCheckpointSaver) -> None:
+    both = Both(programs.simple, theirs, ours)
+    both.pause()
+    (question,) = both.bring().questions
+    both.new.invoke(Command(resume={question.id: "yes"}), THREAD)
+    with pytest.raises(AlreadyAnsweredError):
+        both.new.invoke(Command(resume={question.id: "no"}), THREAD)
+
+
 def test_as_node_has_to_be_a_node(theirs: Any, ours: BaseCheckpointSaver) -> None:
     both = Both(programs.simple, theirs, ours)
     both.pause()
     with pytest.raises(ConfigError, match="'plan', 'ask'"):
-        both.bring(as_node="__start__")
+        both.bring(as_node="no")
     assert ours.threads() == []
 
 

@@ -50,8 +50,9 @@ def import_thread(graph: Any, saver: Any, thread_id: str, *, as_node: str | None
         graph: The compiled graph of Waitpoint that is to go on with the thread, with a checkpointer.
         saver: A `langgraph-checkpoint` saver, from which the thread is only read.
         thread_id: The thread's id, there and here.
-        as_node: The state counts as if this node had just returned, and what follows it is due. For graphs whose nodes
-            are not those of the other graph (agents, say); questions are then asked anew by the next run.
+        as_node: The state counts as if this node had just returned, and what follows it is due; "__start__" stands for
+            the entry. For threads that wait inside graphs called by nodes, and for graphs whose nodes have other names;
+            questions are then asked anew by the next run.
 
     Open questions keep their ids and are answered with `Command(resume=...)` as any other. An answer counts where the
     node, run again from its first line as LangGraph would, asks with the same payload. What was finished in the step is
@@ -134,8 +135,8 @@ class _Import:
     def with_values(self, as_node: str) -> None:
         """Store the state alone, and move on from it as if a node had returned."""
         spec = self.graph.spec
-        if as_node not in spec.nodes or as_node == START:
-            known = ", ".join(repr(n) for n in spec.nodes if n != START)
+        if as_node not in spec.nodes:
+            known = ", ".join(repr(n) for n in spec.nodes)
             raise ConfigError(f"`as_node` is {as_node!r}, which graph {spec.name!r} has not; it has {known}")
         values, writes = values_of(self.found, spec)
         if not values:

@@ -91,7 +91,7 @@ def pause_of(found: Any, spec: GraphSpec, thread_id: str) -> Pause:
             raise _refused(
                 thread_id,
                 f"it is to go on at node {task.node!r}, which graph {spec.name!r} has not{suggestion(task.node, names)}",
-                "give that graph, or say with as_node=NODE as whose result the state counts, and what follows is due",
+                "give that graph, or import it with as_node=NODE, as whose result the state counts, and what follows is due",
             )
     _lay_over(tasks, found, step, spec, thread_id)
     return Pause(
@@ -297,7 +297,7 @@ def _take_of_the_way(task: Left, task_id: str, channel: str, value: Any, ids: _I
                     thread_id,
                     f"the question {each.id!r} was asked in a graph that node {task.node!r} calls, whose progress would be "
                     f"lost",
-                    "answer it there first, or import it with as_node=NODE, so that the node runs from its start",
+                    "answer it there first, or import it with as_node=NODE, the node before it, so that it runs from its start",
                 )
             task.asks.append(Ask(each.id, each.value, getattr(each, "response_schema", None)))
 

@@ -144,7 +144,8 @@ def _document(report: Report, *, written: bool) -> dict[str, Any]:
 
 def _diff(report: Report) -> Iterator[str]:
     old, new = report.before.splitlines(keepends=True), report.after.splitlines(keepends=True)
-    for line in difflib.unified_diff(old, new, f"a/{report.path}", f"b/{report.path}"):
+    name = report.path.as_posix().lstrip("/")
+    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n"
 
 

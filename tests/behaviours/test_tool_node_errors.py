@@ -72,7 +72,7 @@ HANDLED: list[tuple[Any, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("handle", "how", "told"), HANDLED, ids=lambda x: repr(x)[:40])
+@pytest.mark.parametrize(("handle", "how", "told"), HANDLED, ids=map(str, range(len(HANDLED))))
 def test_which_errors_are_told_is_up_to_handle_tool_errors(handle: Any, how: str, told: str | None, call: Call) -> None:
     node = ToolNode([fail], handle_tool_errors=handle)
     if told is None:

@@ -257,6 +257,18 @@ def test_savers_with_asynchronous_methods_only_serve_both_kinds_of_runs() -> Non
     assert asyncio.run(rest())["log"] == ["planned", "answer yes"]
 
 
+def test_a_saver_that_was_made_in_an_event_loop_serves_after_that_has_ended() -> None:
+    async def made() -> LangGraphSaver:
+        saver = LangGraphSaver(OnlyAsync())
+        await graph_on(saver).ainvoke({"city": "Rome"}, THREAD)
+        assert len(await asyncio.to_thread(saver.pending)) == 1
+        return saver
+
+    saver = asyncio.run(made())
+    assert graph_on(saver).invoke(Command(resume="yes"), THREAD)["log"] == ["planned", "answer yes"]
+    saver.close()
+
+
 def test_a_blocking_call_from_the_event_loop_of_the_saver_is_refused_and_does_not_hang() -> None:
     async def call() -> None:
         graph_on(LangGraphSaver(OnlyAsync())).get_state(THREAD)

@@ -105,6 +105,20 @@ def test_what_has_no_counterpart_stays_and_is_named(text: str, names: list[str])
     assert migrated(text) == (text, names)
 
 
+IN_F_STRINGS = [
+    "f'{langgraph.types.interrupt}'",
+    "f'''ü\n {1} {langgraph.types.interrupt!r:>{3}}'''",
+    "f'ü' f'{langgraph.types.Send}'",
+]
+
+
+@pytest.mark.parametrize("use", IN_F_STRINGS)
+def test_uses_in_f_strings_are_rewritten_or_keep_the_import(use: str) -> None:
+    text = f"import langgraph.types\nx = {use}\n"
+    after, kept = migrated(text)
+    assert (after, kept) in [(text.replace("langgraph", "waitpoint"), []), (text, ["langgraph.types"])]
+
+
 def test_reasons_say_what_to_do() -> None:
     source = Source(
         "from langgraph.prebuilt import create_react_agent\nfrom langgraph.checkpoint.redis import RedisSaver\n"

@@ -136,7 +136,7 @@ class Peer:
         import asyncio
 
         with self._lock:
-            if self._loop is None:
+            if self._loop is None or (self._own is None and not self._loop.is_running()):
                 self._loop = asyncio.new_event_loop()
                 self._own = threading.Thread(
                     target=self._loop.run_forever, name="waitpoint-langgraph-saver", daemon=True
@@ -145,7 +145,7 @@ class Peer:
         if _running_loop() is self._loop:
             raise AsyncOnlyError(
                 f"{type(self.saver).__name__} has only asynchronous methods, and a blocking call came from its own event loop, "
-                f"which would wait for itself; call the graph by its asynchronous methods (ainvoke, aget_state, ...)"
+                f"which would wait for itself; call the graph by its asynchronous methods (ainvoke, aget_state, ...), and the saver by asyncio.to_thread"
             )
         return asyncio.run_coroutine_threadsafe(getattr(self.saver, f"a{name}")(*args), self._loop).result()
 

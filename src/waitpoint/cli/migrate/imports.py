@@ -161,6 +161,13 @@ def _plain(source: Source, node: ast.Import) -> Iterator[Kept]:
     for alias in dotted:
         if alias.asname is None:
             missing = list(dict.fromkeys(_missing(source.tree, alias.name)))
+            if not missing and (line := _hidden(source, alias.name.partition(".")[0])):
+                yield Kept(
+                    line,
+                    alias.name,
+                    f"it is used in an f-string, which is not rewritten, so `import {alias.name}` stays",
+                )
+                continue
         elif not table.same_place(alias.name):
             missing = [alias.name]
         else:
@@ -207,6 +214,12 @@ def _chains(tree: ast.AST, root: str) -> Iterator[str]:
                 at = at.value
             if isinstance(at, ast.Name) and at.id == root:
                 yield ".".join([root, *reversed(parts)])
+
+
+def _hidden(source: Source, root: str) -> int | None:
+    """Return the line of a use of a package's name whose place in the text is not known."""
+    names = (each for each in ast.walk(source.tree) if isinstance(each, ast.Name) and each.id == root)
+    return next((each.lineno for each in names if not source.is_at(each, root)), None)
 
 
 def _rename_roots(source: Source, root: str) -> None:

@@ -44,6 +44,14 @@ class Source:
         start = self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
         return start, self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
+    def is_at(self, node: ast.AST, text: str) -> bool:
+        """Whether a text stands where a node is said to be: before Python 3.12 that is not so in f-strings."""
+        try:
+            start, end = self.span(node)
+        except (UnicodeDecodeError, IndexError):
+            return False
+        return self.text[start:end] == text
+
     def line_start(self, at: int) -> int:
         """Return where the line of a place begins."""
         return max(self.text.rfind("\n", 0, at), self.text.rfind("\r", 0, at)) + 1

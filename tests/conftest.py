@@ -1,5 +1,8 @@
 """What every test shares: how hard hypothesis works, and readable failures of the shipped suites."""
 
+import sys
+import zlib
+
 import pytest
 from hypothesis import settings
 
@@ -11,9 +14,7 @@ pytest.register_assert_rewrite("waitpoint.testing.conformance")  # before anythi
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--short", action="store_true", help="leave out what does not depend on the Python: for the others"
-    )
+    parser.addoption("--short", action="store_true", help="for the Pythons beside the first: see ARCHITECTURE.md")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -21,14 +22,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid!r} names an object by its address; give its parameters `ids`")
     if config.getoption("--short"):
-        left_out = [item for item in items if _is_the_same_on_every_python(item)]
+        left_out = [item for item in items if _is_left_to_another_python(item)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not _is_the_same_on_every_python(item)]
+        items[:] = [item for item in items if not _is_left_to_another_python(item)]
 
 
-def _is_the_same_on_every_python(item: pytest.Item) -> bool:
-    """Peers and providers are other people's code; a test that takes every store shows the Python on one of them."""
+def _is_left_to_another_python(item: pytest.Item) -> bool:
+    """Peers and providers are other people's code; of a test that takes every store, one store shows the Python.
+
+    The cases of such tests are dealt out: each is run by one Python in two.
+    """
     folder = item.nodeid.split("/")[1]
-    on_sqlite = "sqlite" in item.nodeid.partition("[")[2].lower()
-    takes_every_store = folder in {"agents", "behaviours", "founding", "scenarios"}
-    return folder in {"differential", "providers"} or (takes_every_store and on_sqlite)
+    if folder in {"differential", "providers"}:
+        return True
+    case = item.nodeid.partition("[")[2].lower()
+    if folder not in {"agents", "behaviours", "founding", "scenarios"} or not case:
+        return False
+    return "sqlite" in case or zlib.crc32(item.nodeid.encode()) % 2 != sys.version_info.minor % 2

@@ -145,7 +145,8 @@ class Peer:
         if _running_loop() is self._loop:
             raise AsyncOnlyError(
                 f"{type(self.saver).__name__} has only asynchronous methods, and a blocking call came from its own event loop, "
-                f"which would wait for itself; call the graph by its asynchronous methods (ainvoke, aget_state, ...), and the saver by asyncio.to_thread"
+                f"which would wait for itself; call the graph by its asynchronous methods (ainvoke, aget_state, ...), and the "
+                f"saver by asyncio.to_thread"
             )
         return asyncio.run_coroutine_threadsafe(getattr(self.saver, f"a{name}")(*args), self._loop).result()
 

@@ -6,8 +6,8 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 from tests.differential.more_programs import past
-from tests.differential.play import At, Library, Program
-from tests.differential.programs import chain, logs, program
+from tests.differential.play import CONFIG, At, Library, Program
+from tests.differential.programs import asks, chain, logs, program
 
 
 class Own(TypedDict, total=False):
@@ -128,3 +128,83 @@ def three_levels_that_ask(lib: Library) -> Program:
     low = chain(lib, ("a", logs("a")), ("ask", lambda s: {"log": [lib.interrupt("ok?")]})).compile()
     middle = chain(lib, ("low", low), ("told", lambda s: {"text": str(s["log"])})).compile()
     return Program(chain(lib, ("middle", middle), ("last", logs("last"))), [{"text": "a"}, lib.Command(resume=1)])
+
+
+def two_questions(lib: Library) -> Any:
+    """Return a graph in a graph in a graph, the innermost with two questions."""
+    low = chain(
+        lib,
+        ("a", lambda s: {"log": ["a"]}),
+        ("one", lambda s: {"log": [lib.interrupt("one?")]}),
+        ("two", lambda s: {"log": [lib.interrupt("two?")]}),
+    ).compile()
+    middle = chain(lib, ("m", logs("m")), ("low", low), ("n", logs("n"))).compile()
+    return chain(lib, ("mid", middle), ("last", logs("last")))
+
+
+class Noted:
+    """The config of a graph at a pause, to go back to."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.config: Any = None
+
+    def then(self, given: Any) -> Any:
+        """Return a call that notes where the graph inside these nodes stands before it is made."""
+
+        def call(graph: Any) -> Any:
+            snapshot = graph.get_state(CONFIG, subgraphs=True)
+            for name in self.names:
+                snapshot = next(t.state for t in snapshot.tasks if t.name == name)
+            self.config = snapshot.config
+            return given
+
+        return call
+
+    def back(self, graph: Any) -> At:
+        """Go back to it."""
+        return At(self.config)
+
+
+LAST = {"history": "LangGraph keeps the last question of a task only"}
+
+
+@program
+def back_inside_to_the_second_question(lib: Library) -> Program:
+    noted = Noted("mid", "low")
+    calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
+    again = [noted.back, lib.Command(resume=3)]
+    why = "LangGraph asks the first question again at the third level, at the second it does not"
+    return Program(two_questions(lib), [*calls, *again, *again], differs={"results": why, "parts": why, **LAST})
+
+
+@program
+def back_inside_one_level_to_the_second_question(lib: Library) -> Program:
+    noted = Noted("low")
+    low = chain(lib, ("a", logs("a")), ("one", asks(lib, "one", "one?")), ("two", asks(lib, "two", "two?"))).compile()
+    calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
+    again = [noted.back, lib.Command(resume=3)]
+    return Program(chain(lib, ("low", low), ("last", logs("last"))), [*calls, *again, *again], differs=LAST)
+
+
+@program
+def back_inside_to_the_first_question(lib: Library) -> Program:
+    noted = Noted("mid", "low")
+    calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), lib.Command(resume=2)]
+    again = [noted.back, lib.Command(resume=3), lib.Command(resume=4)]
+    return Program(two_questions(lib), [*calls, *again, *again], differs=LAST)
+
+
+@program
+def back_inside_the_middle(lib: Library) -> Program:
+    noted = Noted("mid")
+    calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
+    again = [noted.back, lib.Command(resume=3), lib.Command(resume=4)]
+    return Program(two_questions(lib), [*calls, *again, *again], differs=LAST)
+
+
+@program
+def back_inside_while_it_waits(lib: Library) -> Program:
+    noted = Noted("mid", "low")
+    calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), noted.back]
+    return Program(two_questions(lib), [*calls, lib.Command(resume=3), lib.Command(resume=4)], differs=LAST)

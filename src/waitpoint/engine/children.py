@@ -82,7 +82,7 @@ def _gone_on(
     run = run_at(call, head, segment)
     lay_over(run, head, prior)
     open_journals(run, loaded)
-    run.resumed = True
+    run.resumed, run.is_fresh = True, head.moved_at == segment.fence
     return run
 
 

@@ -19,6 +19,7 @@ from waitpoint.checkpoint.base import (
 from waitpoint.core.apply import Result
 from waitpoint.engine import answers, heads, outcomes, owner
 from waitpoint.engine.commands import Store
+from waitpoint.engine.descent import Level, asked_at
 from waitpoint.engine.forking import forked
 from waitpoint.engine.heads import Head, InlineWriter
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
@@ -27,7 +28,7 @@ from waitpoint.engine.resuming import at_rest, continued, looked, resumed
 from waitpoint.engine.segment import event, withdrawals
 from waitpoint.engine.starting import begun, cleared, prepared_writes
 from waitpoint.engine.tasks import places
-from waitpoint.errors import ThreadBusyError, UnknownInterruptError
+from waitpoint.errors import ConfigError, ThreadBusyError, UnknownInterruptError
 from waitpoint.records import END, INPUT, Command
 
 
@@ -62,6 +63,27 @@ def commanded(
     if command.has_resume:
         return (yield from _answered(call, saver, loaded, head, command))
     return (yield from _redirected(call, saver, loaded, head, command))
+
+
+def went_inside(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, levels: Sequence[Level]) -> Opening:
+    """Run again from an old checkpoint of a nested graph, and answer what it asks there if the input is an answer."""
+    command, base = call.input, levels[0].loaded
+    if command is None:
+        return (yield from forked(call, saver, loaded, base, levels=levels))
+    is_answer = isinstance(command, Command) and command.has_resume and command.update is None and not command.goto
+    if not is_answer:
+        raise ConfigError(
+            f"The config names a checkpoint of subgraph {levels[-1].head.ns!r}, and new input, updates and `goto` are for the "
+            f"outermost graph; leave `checkpoint_ns` and `checkpoint_id` out, or change the subgraph with update_state() and "
+            f"go on with None"
+        )
+    asked = asked_at(levels)
+    given = (command.resume, asked, saver, thread_key(call), levels[-1].registry)
+    if not (yield Store(answers.check_old, given)).settlements:
+        return (yield from _repeated(call, saver, loaded))
+    opened = yield from forked(call, saver, loaded, base, levels=levels)
+    opened.answer_later = (command.resume, asked)
+    return opened
 
 
 def _answered(

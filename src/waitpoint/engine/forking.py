@@ -11,11 +11,13 @@ from waitpoint.checkpoint.base import (
     Loaded,
     Move,
     OutcomeRow,
+    ThreadKey,
     Writes,
 )
 from waitpoint.core.plan import due_tasks
 from waitpoint.engine import heads, outcomes, owner
 from waitpoint.engine.commands import Store
+from waitpoint.engine.descent import Level, again
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.invocation import Invocation, Opened, Opening, claimed, thread_key
 from waitpoint.engine.questions import unused_answers
@@ -31,11 +33,12 @@ from waitpoint.records import START
 
 def forked(
     call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Loaded,
-    patch: Callable[[Head], Sequence[OutcomeRow]] = lambda _: (),
+    patch: Callable[[Head], Sequence[OutcomeRow]] = lambda _: (), levels: Sequence[Level] = (),
 ) -> Opening:  # fmt: skip
     """Run again from an old checkpoint: a new one beside its first continuation, whose tasks ask anew.
 
-    `patch` makes the rows of a command's update, which is laid over the new checkpoint.
+    `patch` makes the rows of a command's update, which is laid over the new checkpoint. With `levels` the run goes on
+    inside, at the last of these nested checkpoints; `base` is then the first.
     """
     thread, key = loaded.thread, thread_key(call)
     assert thread is not None
@@ -50,11 +53,18 @@ def forked(
     writer = ItemWriter(Numbers(thread.next_item), call.registry)
     head = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
                    created_at=clock.now(), metadata=call.metadata, passed=(), moved_at=0)  # fmt: skip
+    inside = []
     head.origin = old.origin.branched(old.id, head.id)
     closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
     row = heads.to_row(head, writer)
-    outcome_rows = [*(yield Store(_entry_again, (call, saver, base, head, writer))), *patch(head)]
-    writes = Writes(checkpoints=[row], items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
+    entry = Level(call.spec, call.registry, base, head)
+    if levels:
+        inside = again(levels, head)
+        inside[-1].moved_at = thread.fence + 1  # the fence of the run that comes to it now
+        entry = replace(levels[-1], head=inside[-1])
+    outcome_rows = [*(yield Store(_entry_again, (saver, key, entry, writer))), *patch(head)]
+    rows = [row, *(heads.to_row(nested, writer) for nested in inside)]
+    writes = Writes(checkpoints=rows, items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
     writes.events = [*unused_answers(loaded), *withdrawals(closed), event("forked", head.id, base=old.id)]
     then = claimed(call, thread, head.id, writer.numbers.next)
@@ -62,22 +72,21 @@ def forked(
     after = Loaded(then, row, outcome_rows, (), ())
     run = yield from resumed(call, saver, after, head, then)
     run.segment.claim(then)
-    run.resumed = False
+    run.resumed = bool(levels)  # breakpoints before the nested graph were passed to get inside
     return Opened(run)
 
 
-def _entry_again(
-    call: Invocation, saver: BaseCheckpointSaver, base: Loaded, head: Head, writer: ItemWriter
-) -> list[OutcomeRow]:
+def _entry_again(saver: BaseCheckpointSaver, key: ThreadKey, at: Level, writer: ItemWriter) -> list[OutcomeRow]:
     """Give a fork of an input checkpoint the same input to begin with."""
+    head, spec = at.head, at.spec
     if head.control.due != (START,):
         return []
-    reader = ItemReader(saver, thread_key(call), call.registry)
+    reader = ItemReader(saver, key, at.registry)
     (due,) = due_tasks(head.id, head.ns, head.control)
-    for row in base.outcomes:
+    for row in at.loaded.outcomes:
         if row.node == START:
             ((result, body),) = outcomes.read_all([row], reader)
             result = result or body.result
-            task = Task(due, call.spec.nodes[START], body=Body(result), result=result)
-            return [start_row(call.spec, head, task, "waiting", writer)]
+            task = Task(due, spec.nodes[START], body=Body(result), result=result)
+            return [start_row(spec, head, task, "waiting", writer)]
     return []

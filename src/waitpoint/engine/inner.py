@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from waitpoint.core.spec import Node
+from waitpoint.codec import Registry
+from waitpoint.core.spec import GraphSpec, Node
 from waitpoint.engine.declared import Declared
 
 
@@ -29,6 +30,16 @@ def names(namespace: str) -> list[str]:
 def declared_at(graph: Declared, namespace: str) -> Declared | None:
     """Return the graph that is declared at a namespace, by whole segments."""
     return _down(graph, names(namespace))
+
+
+def reader_at(spec: GraphSpec, registry: Registry, namespace: str) -> tuple[GraphSpec, Registry]:
+    """Return what a namespace is read with; a graph that is not declared, with what the graph around it knows."""
+    for name in names(namespace):
+        node = spec.nodes.get(name)
+        inside = None if node is None else graph_in(node)
+        if inside is not None:
+            spec, registry = inside.spec, inside.registry
+    return spec, registry
 
 
 def _all(graph: Declared, *, recurse: bool) -> Iterator[tuple[str, Declared]]:

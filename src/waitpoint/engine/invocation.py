@@ -41,6 +41,7 @@ class Invocation:
     saver: BaseCheckpointSaver | None = None
     key: ThreadKey | None = None
     checkpoint_id: str | None = None
+    checkpoint_ns: str = ""  # of that checkpoint, if it belongs to a nested graph
     durability: Durability = "async"
     on_pending: OnPending = "refuse"
     modes: frozenset[str] = frozenset()

@@ -14,8 +14,9 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
 )
 from waitpoint.engine import recall
-from waitpoint.engine.commanding import commanded
+from waitpoint.engine.commanding import commanded, went_inside
 from waitpoint.engine.commands import Store
+from waitpoint.engine.descent import Level, descend, is_present
 from waitpoint.engine.forking import forked
 from waitpoint.engine.invocation import Invocation, Opened, Opening, raise_unknown_checkpoint
 from waitpoint.engine.resuming import continued
@@ -40,6 +41,13 @@ def _open(call: Invocation, saver: BaseCheckpointSaver) -> Opening:
     loaded: Loaded = yield Store(recall.load, (saver, call.key))
     thread = loaded.thread
     base = loaded
+    if call.checkpoint_id is not None and call.checkpoint_ns and thread is not None:
+        levels: list[Level] = yield Store(
+            descend, (saver, call.key, (call.spec, call.registry), call.checkpoint_ns, call.checkpoint_id)
+        )
+        if not (yield Store(is_present, (saver, call.key, thread, levels))):
+            return (yield from went_inside(call, saver, loaded, levels))
+        call.checkpoint_id = None  # it is where the thread stands
     if call.checkpoint_id is not None and thread is not None and call.checkpoint_id != thread.head:
         base = yield Store(saver.load, (call.key, "", call.checkpoint_id))
         if base.checkpoint is None:

@@ -348,7 +348,7 @@ class Runner(Composable):
             return nested.session(self, call, scope)
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             call.saver, call.key = self.checkpointer, self.key_of(full)
-            call.checkpoint_id = full.get("configurable", {}).get("checkpoint_id")
+            call.checkpoint_ns, call.checkpoint_id = snapshots.place(full)
             call.metadata = _metadata(full)
         elif self.checkpointer is True:
             raise UsageError(

@@ -260,6 +260,21 @@ def test_async_tasks_that_wait_for_tasks_of_their_own_never_wait_for_each_other(
         assert asyncio.run(body.ainvoke(40, {"max_concurrency": limit})) == 4 * sum(range(40))
 
 
+def test_more_plain_bodies_than_the_loop_has_threads_may_wait_for_async_tasks(store: Store) -> None:
+    @task
+    def through(n: int) -> int:
+        return adouble(n).result()
+
+    @entrypoint(checkpointer=store.saver)
+    def body(n: int) -> int:
+        return adouble(n).result() + through(n).result()
+
+    async def all_at_once(count: int) -> int:
+        return sum(await asyncio.gather(*[body.ainvoke(n, thread()) for n in range(count)]))
+
+    assert asyncio.run(all_at_once(40)) == 4 * sum(range(40))
+
+
 def test_a_limit_holds_for_tasks_of_the_body(call: Call) -> None:
     second_began = threading.Event()
 

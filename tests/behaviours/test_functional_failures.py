@@ -230,6 +230,23 @@ def test_a_retried_task_finds_the_graphs_again_that_it_called(store: Store, call
     assert DONE == ["child 1", "outer", "outer", "outer", "outer"]
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_task_that_fails_before_its_own_have_begun_waits_for_no_thread(store: Store, call: Call, limit: int) -> None:
+    @task
+    def outer(n: int) -> None:
+        for k in range(3):
+            work((n, k))
+        raise Declined(n)
+
+    @entrypoint(checkpointer=store.saver)
+    def body(count: int) -> list[str]:
+        futures = [outer(n) for n in range(count)]
+        return [str(f.exception()) for f in futures]
+
+    config = thread() | {"max_concurrency": limit}
+    assert call(body, 4, config) == [f"declined {n}" for n in range(4)]
+
+
 def test_an_inner_exception_that_the_outer_task_went_on_after_stays(store: Store, call: Call) -> None:
     @task
     def outer() -> Any:

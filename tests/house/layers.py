@@ -11,7 +11,7 @@ from tests.house.source import Import, Module, Package, is_below
 # From the bottom up. A module may import its own layer and those before it. The longest name that fits decides.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("version", ""),
-    ("records", "errors", "config", "runtime"),
+    ("records", "errors", "config", "runtime", "threads"),
     ("ids", "clock", "codec", "canonical", "schemas"),
     ("checkpoint", "checkpoint.base", "store", "store.base", "cache", "cache.base"),
     ("interrupts",),
@@ -56,6 +56,7 @@ KNOWS_LANGCHAIN_CORE = (
     "callbacks",
     "chat_models",
     "codec",
+    "engine.drawing",
     "engine.langchain",
     "graph.message",
     "messages",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from waitpoint import runtime as runtimes
+from waitpoint import threads
 from waitpoint.checkpoint.base import JournalRow, OutcomeRow
 from waitpoint.core.apply import Result, apply_writes
 from waitpoint.core.names import node_name, suggestion
@@ -135,7 +136,8 @@ class _Do:
             return await (body if self.timeout is None else within_seconds(self.timeout, body, self.scope.node))
         import asyncio
 
-        work = asyncio.ensure_future(asyncio.to_thread(self._function))
+        pool = threads.for_bodies() if self.scope.run.spec.is_function else None
+        work = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, self._function)
         try:
             value = await asyncio.shield(work)
         except asyncio.CancelledError:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextvars import Context
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any
 
-from waitpoint import runtime
+from waitpoint import runtime, threads
 from waitpoint.engine.endings import interrupts_of
 from waitpoint.errors import SealedAttemptError
 from waitpoint.func.futures import BlockingFuture, LoopFuture
@@ -181,7 +182,7 @@ class Crew:
                     return failure
         if any(isinstance(m, BlockingFuture) and not m.done() for m in self.members):
             try:
-                return await effects.off(self.end, failure)
+                return await effects.outlived(partial(copy_context().run, self.end, failure), threads.for_bodies())
             except asyncio.CancelledError as cancelled:
                 return cancelled
         return self._over(failure)
@@ -192,7 +193,8 @@ class Crew:
             return False
         self.closed = True
         for member in self.members:
-            member.cancel()
+            if member.cancel() and isinstance(member, BlockingFuture):
+                member.begin()  # says that it is cancelled to whoever waits, without waiting for a thread
         return True
 
     def _over(self, failure: BaseException | None) -> BaseException | None:

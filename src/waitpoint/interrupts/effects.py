@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from waitpoint import clock, codec, ids, runtime
+from waitpoint import clock, codec, ids, runtime, threads
 from waitpoint.checkpoint.base import JournalRow
 from waitpoint.errors import (
     GraphBubbleUp,
@@ -254,12 +254,18 @@ async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awai
     try:
         result = await work
     except BaseException as error:
-        await off(_failed, journal, row, effect, error)
+        await _kept(effect, _failed, journal, row, effect, error)
         raise
     finally:
         runtime.inside.reset(token)
-    await off(_finished, journal, row, effect, result, is_awaited=True)
+    await _kept(effect, _finished, journal, row, effect, result, is_awaited=True)
     return result
+
+
+async def _kept(effect: Effect, fn: Callable[..., T], *args: Any, **options: Any) -> T:
+    """Put on record what an effect came to; a task's never waits for threads in which bodies wait for it."""
+    call = functools.partial(contextvars.copy_context().run, fn, *args, **options)
+    return await outlived(call, threads.for_records() if effect.kind == "task" else None)
 
 
 def _inside(journal: Journal, effect: Effect) -> runtime.Inside:
@@ -268,11 +274,15 @@ def _inside(journal: Journal, effect: Effect) -> runtime.Inside:
 
 async def off(fn: Callable[..., T], *args: Any, **options: Any) -> T:
     """Call in a worker thread; a cancellation arrives after the call, so that nobody goes on while it still writes."""
+    return await outlived(functools.partial(contextvars.copy_context().run, fn, *args, **options), None)
+
+
+async def outlived(call: Callable[[], T], pool: Any) -> T:
+    """Make a call in a thread of a pool (None: the loop's own), to its end, however often it is cancelled."""
     import asyncio
 
     # Begun at once and no task of the loop: a loop that closes cancels all its tasks, and would lose the record.
-    call = functools.partial(contextvars.copy_context().run, fn, *args, **options)
-    work = asyncio.get_running_loop().run_in_executor(None, call)
+    work = asyncio.get_running_loop().run_in_executor(pool, call)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -71,9 +71,10 @@ class LangGraphSaver(BaseCheckpointSaver):
 
     What rests on the other saver, and is weaker than in Waitpoint's own:
 
-    - Transitions are atomic, and of two answers one wins, as long as the saver keeps the first of two writes under one id
-      and every process reads what was written last. Those in memory, in SQLite and in PostgreSQL do. The first is tried
-      out at the first use; that reads come from the one true copy (no replica) cannot be.
+    - Transitions are atomic, and of two answers one wins, as long as the saver keeps the first of two writes under one id,
+      also of two at the same moment, and every process reads what was written last. Those in memory, in SQLite and in
+      PostgreSQL do. Two writes one after the other are tried out at the first use; that a unique key decides between two
+      at once, and that reads come from the one true copy (no replica), cannot be.
     - A saver that keeps the last one, or does not give writes back, can be used by one process at a time only. A warning
       is logged then.
     - What a commit has to survive is the saver's business: `durable` is not passed on.

@@ -129,7 +129,7 @@ def test_options_of_a_node_reach_the_spec() -> None:
     )
     node = spec(graph).nodes["n"]
     assert (node.defer, node.metadata, node.retry, node.timeout) == (True, {"k": 1}, (policy,), 2.0)
-    assert node.destinations == ("plan", END)
+    assert node.destinations == {"plan": "again", END: "done"}
     assert node.error_handler.fn is act
     assert node.call.is_async
 

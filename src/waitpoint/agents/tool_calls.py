@@ -31,6 +31,11 @@ class AgentTools:
             awrap_tool_call=_acomposed(around) if around else None,
         )
 
+    @property
+    def tools_by_name(self) -> dict[str, Any]:
+        """The tools, as drawings show them."""
+        return dict(self.node.tools_by_name)
+
     def invoke(self, given: Any, config: Any = None, /) -> Any:
         """Run a call."""
         return self.node.invoke(given, config)

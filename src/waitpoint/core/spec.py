@@ -79,7 +79,8 @@ class Branch(NamedTuple):
 class Node(NamedTuple):
     """A node: its call, its input, and what follows it. `edges` may hold `END`.
 
-    With `goto_instead` a `goto` of its own takes the place of its routers; else both count.
+    `destinations` are where its commands may go, for drawings; a mapping gives them labels. With `goto_instead` a `goto`
+    of its own takes the place of its routers; else both count.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Node(NamedTuple):
     branches: tuple[Branch, ...] = ()
     retry: tuple[RetryPolicy, ...] = ()
     error_handler: Call | None = None
-    destinations: tuple[str, ...] | None = None
+    destinations: tuple[str, ...] | Mapping[str, str] | None = None
     metadata: Mapping[str, Any] = _NONE
     defer: bool = False
     timeout: float | None = None

@@ -26,7 +26,7 @@ LENT = frozenset(
 
 
 class Composable(Declared):
-    """A graph that can be part of chains. LangChain takes it for a `Runnable` as soon as LangChain is there."""
+    """A graph that can be part of chains: LangChain takes it for a `Runnable`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

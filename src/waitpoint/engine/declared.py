@@ -78,6 +78,11 @@ class Declared:
         """Return the config of a call with what this graph's own adds to it."""
         return merged(self.config, config) if self.config else config or {}
 
+    def stops_at(self, name: str) -> list[str]:
+        """Return when a node's static breakpoints stop a run: "before" it, "after" it, or both."""
+        stops = (("before", self._before), ("after", self._after))
+        return [when for when, names in stops if name in self._nodes and (names == "*" or name in names)]
+
     def saver_of(self, config: Mapping[str, Any]) -> tuple[BaseCheckpointSaver, ThreadKey]:
         """Return the saver and thread that a config speaks of. Raises where there is none."""
         saver = self.saver()

@@ -25,11 +25,43 @@ def lend_config(context: Context, scope: TaskScope) -> None:
 # --- graphs as runnables ----------------------------------------------------------------------------------------------
 
 
+RUNNABLES = "langchain_core.runnables.base"
+
+
 def introduce(graphs: type[Any]) -> None:
-    """Let LangChain take graphs for runnables, if its runnables are loaded: they test for their own class."""
-    base = getattr(sys.modules.get("langchain_core.runnables.base"), "Runnable", None)
-    if base is not None and not issubclass(graphs, base):
-        base.register(graphs)
+    """Let LangChain take graphs for runnables: it tests for a class of its own, and may be loaded only later."""
+    base = getattr(sys.modules.get(RUNNABLES), "Runnable", None)
+    if base is not None:
+        if not issubclass(graphs, base):
+            base.register(graphs)
+    elif not any(isinstance(finder, _Introduction) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Introduction(graphs))
+
+
+class _Introduction:
+    """Waits in the import system until LangChain's runnables are loaded, and then introduces graphs to them."""
+
+    def __init__(self, graphs: type[Any]) -> None:
+        self._graphs = graphs
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return what the other finders say, for that one module; its loader makes the introduction."""
+        if name != RUNNABLES:
+            return None
+        sys.meta_path.remove(self)
+        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        spec = next((spec for spec in found if spec is not None), None)
+        loader = getattr(spec, "loader", None)
+        if loader is None:
+            return spec
+
+        def exec_module(module: Any) -> None:
+            del loader.exec_module  # what this one stands before
+            loader.exec_module(module)
+            introduce(self._graphs)
+
+        loader.exec_module = exec_module
+        return spec
 
 
 def lent(graphs: type[Any], graph: Any, name: str) -> Any:

@@ -13,7 +13,7 @@ from waitpoint import runtime as runtimes
 from waitpoint import stream as streams
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.config import RECURSION_LIMIT, merged
-from waitpoint.engine import inner, nested, snapshots, updates
+from waitpoint.engine import drawing, inner, nested, snapshots, updates
 from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.composing import Composable
@@ -31,6 +31,7 @@ from waitpoint.stream.listener import unheard
 from waitpoint.stream.owned import Owned
 
 if TYPE_CHECKING:
+    from waitpoint.engine.drawing import Drawing
     from waitpoint.stream.mux import Factory
     from waitpoint.stream.pump import Part
 
@@ -317,6 +318,20 @@ class Runner(Composable):
     ) -> dict[str, Any]:
         """Do what `bulk_update_state` does, from an event loop."""
         return await in_thread(self.bulk_update_state, config, supersteps)
+
+    # --- drawing ---
+
+    def get_graph(self, config: Mapping[str, Any] | None = None, *, xray: int | bool = False) -> Drawing:
+        """Return nodes and edges, to be drawn by `draw_mermaid()` or `draw_ascii()` or told by `to_json()`.
+
+        `xray` draws the graphs in nodes too, a number that many levels of them. With the config of a thread, the nodes
+        that wait are marked with their open questions.
+        """
+        return drawing.drawn(self, xray, snapshots.waiting(self, self.own(config), xray=bool(xray)))
+
+    async def aget_graph(self, config: Mapping[str, Any] | None = None, *, xray: int | bool = False) -> Drawing:
+        """Do what `get_graph` does, from an event loop."""
+        return await in_thread(self.get_graph, config, xray=xray)
 
     # --- making sessions ---
 

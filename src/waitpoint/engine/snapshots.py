@@ -66,6 +66,12 @@ def history(
             yield snapshot
 
 
+def waiting(graph: Declared, config: Mapping[str, Any], *, xray: bool) -> StateSnapshot | None:
+    """Return the thread as it stands if the config names one that there is; with `xray` the graphs nested in it too."""
+    named = (checked_config(config).get("configurable") or {}).get("thread_id") is not None
+    return current(graph, config, subgraphs=xray) if named and graph.saver() is not None else None
+
+
 def place(config: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the namespace and checkpoint id that a config names."""
     configurable = checked_config(config).get("configurable") or {}

@@ -56,7 +56,7 @@ def _node(declared: Declaration, name: str, node: StateNodeSpec) -> Node:
         branches=_branches(declared, name),
         retry=retry or (),
         error_handler=node.error_handler or defaults.error_handler,
-        destinations=None if node.ends is None else tuple(node.ends),
+        destinations=node.ends,
         metadata=node.metadata,
         defer=node.defer,
         timeout=defaults.timeout if node.timeout is None else node.timeout,

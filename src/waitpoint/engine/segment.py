@@ -40,6 +40,7 @@ class Segment:
 
     def __init__(self, saver: BaseCheckpointSaver, thread: ThreadRow, durability: Durability) -> None:
         self.saver = saver
+        self.blocking = saver.blocking
         self.key: ThreadKey = thread.key
         self.fence = thread.fence
         self.answer_seq = thread.answer_seq

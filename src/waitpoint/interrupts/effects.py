@@ -254,17 +254,20 @@ async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awai
     try:
         result = await work
     except BaseException as error:
-        await _kept(effect, _failed, journal, row, effect, error)
+        await _kept(journal, effect, _failed, row, effect, error)
         raise
     finally:
         runtime.inside.reset(token)
-    await _kept(effect, _finished, journal, row, effect, result, is_awaited=True)
+    await _kept(journal, effect, _finished, row, effect, result, is_awaited=True)
     return result
 
 
-async def _kept(effect: Effect, fn: Callable[..., T], *args: Any, **options: Any) -> T:
+async def _kept(journal: Journal, effect: Effect, fn: Callable[..., T], *args: Any, **options: Any) -> T:
     """Put on record what an effect came to; a task's never waits for threads in which bodies wait for it."""
-    call = functools.partial(contextvars.copy_context().run, fn, *args, **options)
+    assert journal.recorder is not None
+    if not journal.recorder.blocking:
+        return fn(journal, *args, **options)
+    call = functools.partial(contextvars.copy_context().run, fn, journal, *args, **options)
     return await outlived(call, threads.for_records() if effect.kind == "task" else None)
 
 

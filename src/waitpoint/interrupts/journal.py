@@ -62,7 +62,12 @@ class TaskIdentity(NamedTuple):
 
 
 class Recorder(Protocol):
-    """What the engine lets a journal store while the task runs. Both calls are durable when they return."""
+    """What the engine lets a journal store while the task runs. Both calls are durable when they return.
+
+    `blocking` tells whether they may wait for a disk or another machine, and so belong in a worker thread.
+    """
+
+    blocking: bool
 
     def record(self, *rows: JournalRow) -> None:
         """Store entries under the run's fence, and the task's base checkpoint before them if that is not stored yet."""

@@ -20,6 +20,8 @@ from waitpoint.graph.hints import function_of, resolved_hints
 from waitpoint.graph.policies import Retry, cache_policy_of, retries_of, seconds_of
 from waitpoint.records import CachePolicy
 
+KNOWN_GRAPHS = 64
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -96,6 +98,8 @@ class _Registries:
         """Return the registry that results of this task are stored with."""
         known = self.made.get(id(registry))
         if known is None:
+            if len(self.made) >= KNOWN_GRAPHS:  # of a program that makes an entrypoint for each request
+                self.made.clear()
             more = Registry(registry)
             returned = resolved_hints(self.func).get("return")
             if returned is not None:

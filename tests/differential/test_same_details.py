@@ -58,16 +58,50 @@ def stopped_before_a_node(lib: Library) -> tuple[Any, list[Any]]:
     return graph.compile(checkpointer=lib.saver(), interrupt_before=["b"]), [{"log": ["in"]}, None]
 
 
-def a_start_that_chooses(lib: Library) -> tuple[Any, list[Any]]:
+def a_node_that_sends(lib: Library) -> tuple[Any, list[Any]]:
     graph = in_a_row(lib, a=says("a"))
     graph.add_node("b", says("b"))
     graph.add_conditional_edges("a", lambda s: lib.Send("b", {"log": ["sent"]}))
     return graph.compile(checkpointer=lib.saver()), [{"log": ["in"]}]
 
 
+def a_start_with_a_router(lib: Library) -> tuple[Any, list[Any]]:
+    graph = lib.StateGraph(State)
+    graph.add_node("a", says("a"))
+    graph.add_conditional_edges(lib.START, lambda s: ["a"], ["a"])
+    return graph.compile(checkpointer=lib.saver()), [{"log": ["in"]}]
+
+
+def a_fork(lib: Library) -> tuple[Any, list[Any]]:
+    graph = in_a_row(lib, a=says("a"), b=says("b")).compile(checkpointer=lib.saver())
+    before_b = lambda: next(s.config for s in graph.get_state_history(CONFIG) if s.next == ("b",))  # noqa: E731
+    return graph, [{"log": ["in"]}, (None, before_b)]
+
+
+def an_update(lib: Library) -> tuple[Any, list[Any]]:
+    graph = in_a_row(lib, a=says("a"), ask=lambda s: {"log": [lib.interrupt("?")]}, c=says("c"))
+    compiled = graph.compile(checkpointer=lib.saver())
+    update = lambda: compiled.update_state(CONFIG, {"log": ["new"]}, as_node="a")  # noqa: E731
+    return compiled, [{"log": ["in"]}, (None, update), lib.Command(resume="yes")]
+
+
+def a_node_that_fails_once(lib: Library) -> tuple[Any, list[Any]]:
+    attempts: list[int] = []
+
+    def fails_once(state: State) -> Any:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ValueError("broken")
+        return {"log": ["mended"]}
+
+    return in_a_row(lib, a=fails_once).compile(checkpointer=lib.saver()), [{"log": []}, None]
+
+
 def told(part: Any, mode: str) -> Any:
     """Return a part without ids and times, and without what is ours alone: the checkpoint that is shown at a rest."""
     ns, payload = part
+    if payload == "failed":
+        return payload
     names = [p.split(":")[0] for p in ns]
     if mode == "debug":
         return (
@@ -90,6 +124,8 @@ def told(part: Any, mode: str) -> Any:
         parent = payload["parent_config"] is not None
         return names, sorted(payload), metadata, payload["values"], payload["next"], tasks, where, parent
     told = {k: v for k, v in payload.items() if k != "id"}
+    if isinstance(told.get("error"), Exception):
+        told["error"] = repr(told["error"])  # the peer's are exceptions here, and texts elsewhere
     if "interrupts" in told:
         told["interrupts"] = [i["value"] for i in told["interrupts"]]
     return names, told
@@ -97,7 +133,7 @@ def told(part: Any, mode: str) -> Any:
 
 def repeated_at_rest(parts: list[Any], mode: str) -> list[Any]:
     """Leave out the last part of a run that rests with questions, in the modes that show its checkpoint again."""
-    if not parts:
+    if not parts or parts[-1][1] == "failed":
         return parts
     if mode == "debug":
         is_checkpoint = parts[-1][1]["type"] == "checkpoint"
@@ -109,10 +145,33 @@ def _asks(checkpoint: Any) -> bool:
     return any(task["interrupts"] for task in checkpoint["tasks"])
 
 
+PROGRAMS = [
+    asking,
+    nested,
+    without_a_saver,
+    stopped_before_a_node,
+    a_node_that_sends,
+    a_start_with_a_router,
+    a_fork,
+    an_update,
+    a_node_that_fails_once,
+]
+
+
+def streamed(graph: Any, given: Any, mode: str) -> list[Any]:
+    """Return the parts of a run, up to its error if it fails."""
+    given, config = (given[0], given[1]()) if isinstance(given, tuple) else (given, CONFIG)
+    parts: list[Any] = []
+    try:
+        for part in graph.stream(given, config, stream_mode=mode, subgraphs=True):
+            parts.append(part)  # noqa: PERF402 - the list must have them when the error comes
+    except ValueError:
+        parts.append(((), "failed"))
+    return parts
+
+
 @pytest.mark.parametrize("mode", ["tasks", "checkpoints", "debug"])
-@pytest.mark.parametrize(
-    "program", [asking, nested, without_a_saver, stopped_before_a_node, a_start_that_chooses], ids=lambda p: p.__name__
-)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_the_steps_are_told_the_same(program: Program, mode: str) -> None:
     """B175, B177, B178"""
     runs = []
@@ -120,7 +179,7 @@ def test_the_steps_are_told_the_same(program: Program, mode: str) -> None:
         graph, inputs = program(lib)
         found = []
         for given in inputs:
-            parts = list(graph.stream(given, CONFIG, stream_mode=mode, subgraphs=True))
+            parts = streamed(graph, given, mode)
             found.append([told(p, mode) for p in (repeated_at_rest(parts, mode) if lib is WAITPOINT else parts)])
         runs.append(found)
     assert runs[0] == runs[1]

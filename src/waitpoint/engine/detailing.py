@@ -102,9 +102,19 @@ def _task_of(run: Run, task: Task, interrupts: Sequence[Interrupt[Any]]) -> dict
     told = _task(task.id, task.name, interrupts, state)
     if task.state == "done" and (result := outcomes.shown(run.spec, task.result)):
         told["result"] = result
-    elif task.state == "failed" and task.error is not None:
-        told["error"] = _text(task.error)
+    elif task.state != "done" and (error := _error_of(run, task)) is not None:
+        told["error"] = error
+        if not interrupts:
+            del told["interrupts"]  # as LangGraph has it
     return told
+
+
+def _error_of(run: Run, task: Task) -> str | None:
+    """Return what a task failed with, in this run or in an earlier one."""
+    if task.error is not None:
+        return _text(task.error)
+    row = run.segment.outcomes.get(task.id) if run.segment is not None else None
+    return outcomes.read_error(row) if row is not None and row.status == "failed" else None
 
 
 def _task(task_id: str, name: str, interrupts: Sequence[Interrupt[Any]], state: Any = None) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class CheckpointTask(TypedDict):
 
     id: str
     name: str
-    interrupts: tuple[dict[str, Any], ...]
+    interrupts: NotRequired[tuple[dict[str, Any], ...]]
     state: Any
     error: NotRequired[str]
     result: NotRequired[Any]

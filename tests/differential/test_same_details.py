@@ -7,11 +7,13 @@ import importlib
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
+from pydantic import BaseModel
 
 from tests.differential.play import LANGGRAPH, WAITPOINT, Library
 
@@ -184,6 +186,45 @@ def test_the_steps_are_told_the_same(program: Program, mode: str) -> None:
         runs.append(found)
     assert runs[0] == runs[1]
     assert any(runs[0]) or (mode, program) == ("checkpoints", without_a_saver)
+
+
+# --- version "v2" -----------------------------------------------------------------------------------------------------
+
+
+class Model(BaseModel):
+    log: Annotated[list[Any], operator.add] = []
+    last: str = ""
+
+
+@dataclass
+class Data:
+    log: Annotated[list[Any], operator.add] = field(default_factory=list)
+    last: str = ""
+
+
+def typed(lib: Library, schema: Any, **options: Any) -> list[Any]:
+    graph = lib.StateGraph(schema, **options)
+    graph.add_node("a", lambda s: {"log": ["a"], "last": "a"})
+    graph.add_node("ask", lambda s: {"log": [lib.interrupt("?")]})
+    graph.add_edge(lib.START, "a")
+    graph.add_edge("a", "ask")
+    compiled, found = graph.compile(checkpointer=lib.saver()), []
+    for given in ({"log": ["in"]}, lib.Command(resume="yes")):
+        for part in compiled.stream(given, CONFIG, stream_mode=["values", "updates"], version="v2"):
+            data = part["data"]
+            shown = [i.value for i in data["__interrupt__"]] if "__interrupt__" in str(data) else data
+            found.append((sorted(part), part["type"], part["ns"], shown, [i.value for i in part.get("interrupts", ())]))
+    output = compiled.invoke({"log": []}, {"configurable": {"thread_id": "other"}}, version="v2")
+    return [*found, output.value, [i.value for i in output.interrupts]]
+
+
+@pytest.mark.parametrize("options", [{}, {"output_schema": Data}], ids=["state", "output"])
+@pytest.mark.parametrize("schema", [State, Model, Data])
+def test_typed_parts_and_outputs_are_the_same(schema: Any, options: Any) -> None:
+    """B182, B183, B184"""
+    if schema is State and options:
+        options = {"output_schema": TypedDict("Out", {"log": Annotated[list[Any], operator.add]})}
+    assert typed(WAITPOINT, schema, **options) == typed(LANGGRAPH, schema, **options)
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------

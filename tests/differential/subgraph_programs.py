@@ -130,15 +130,15 @@ def three_levels_that_ask(lib: Library) -> Program:
     return Program(chain(lib, ("middle", middle), ("last", logs("last"))), [{"text": "a"}, lib.Command(resume=1)])
 
 
-def two_questions(lib: Library) -> Any:
-    """Return a graph in a graph in a graph, the innermost with two questions."""
+def two_questions(lib: Library, memory: Any = None) -> Any:
+    """Return a graph in a graph in a graph, the inner ones with or without a memory, the innermost with two questions."""
     low = chain(
         lib,
         ("a", lambda s: {"log": ["a"]}),
         ("one", lambda s: {"log": [lib.interrupt("one?")]}),
         ("two", lambda s: {"log": [lib.interrupt("two?")]}),
-    ).compile()
-    middle = chain(lib, ("m", logs("m")), ("low", low), ("n", logs("n"))).compile()
+    ).compile(checkpointer=memory)
+    middle = chain(lib, ("m", logs("m")), ("low", low), ("n", logs("n"))).compile(checkpointer=memory)
     return chain(lib, ("mid", middle), ("last", logs("last")))
 
 
@@ -174,17 +174,16 @@ def back_inside_to_the_second_question(lib: Library) -> Program:
     noted = Noted("mid", "low")
     calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
     again = [noted.back, lib.Command(resume=3)]
-    why = "LangGraph asks the first question again at the third level, at the second it does not"
-    return Program(two_questions(lib), [*calls, *again, *again], differs={"results": why, "parts": why, **LAST})
+    return Program(two_questions(lib, True), [*calls, *again, *again], differs=LAST)
 
 
 @program
-def back_inside_one_level_to_the_second_question(lib: Library) -> Program:
-    noted = Noted("low")
-    low = chain(lib, ("a", logs("a")), ("one", asks(lib, "one", "one?")), ("two", asks(lib, "two", "two?"))).compile()
+def back_inside_a_graph_without_a_memory(lib: Library) -> Program:
+    noted = Noted("mid", "low")
     calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
-    again = [noted.back, lib.Command(resume=3)]
-    return Program(chain(lib, ("low", low), ("last", logs("last"))), [*calls, *again, *again], differs=LAST)
+    why = "LangGraph runs a graph without a memory from its start"
+    differs = {"results": why, "parts": why, "history": why}
+    return Program(two_questions(lib), [*calls, noted.back, lib.Command(resume=3)], differs=differs)
 
 
 @program
@@ -192,7 +191,7 @@ def back_inside_to_the_first_question(lib: Library) -> Program:
     noted = Noted("mid", "low")
     calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), lib.Command(resume=2)]
     again = [noted.back, lib.Command(resume=3), lib.Command(resume=4)]
-    return Program(two_questions(lib), [*calls, *again, *again], differs=LAST)
+    return Program(two_questions(lib, True), [*calls, *again, *again], differs=LAST)
 
 
 @program
@@ -200,7 +199,7 @@ def back_inside_the_middle(lib: Library) -> Program:
     noted = Noted("mid")
     calls = [{"text": "t"}, lib.Command(resume=1), noted.then(lib.Command(resume=2))]
     again = [noted.back, lib.Command(resume=3), lib.Command(resume=4)]
-    return Program(two_questions(lib), [*calls, *again, *again], differs=LAST)
+    return Program(two_questions(lib, True), [*calls, *again, *again], differs=LAST)
 
 
 @program
@@ -208,3 +207,46 @@ def back_inside_while_it_waits(lib: Library) -> Program:
     noted = Noted("mid", "low")
     calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), noted.back]
     return Program(two_questions(lib), [*calls, lib.Command(resume=3), lib.Command(resume=4)], differs=LAST)
+
+
+@program
+def an_update_at_an_inner_breakpoint(lib: Library) -> Program:
+    low = chain(lib, ("a", logs("a")), ("b", logs("b"))).compile(interrupt_before=["b"])
+    noted = Noted("low")
+
+    def changed(graph: Any) -> None:
+        noted.then(None)(graph)
+        graph.update_state(noted.config, {"log": ["changed"]})
+
+    return Program(chain(lib, ("low", low), ("last", logs("last"))), [{"text": "t"}, changed])
+
+
+@program
+def an_update_at_an_inner_question(lib: Library) -> Program:
+    noted = Noted("mid", "low")
+
+    def changed(graph: Any) -> None:
+        noted.then(None)(graph)
+        graph.update_state(noted.config, {"log": ["changed"]})
+
+    calls = [{"text": "t"}, lib.Command(resume=1), changed, lib.Command(resume=2)]
+    why = "LangGraph answers the question that is asked again with what the one before it was answered"
+    return Program(two_questions(lib), calls, differs={"results": why, "parts": why, "history": why})
+
+
+@program
+def an_update_of_an_inner_checkpoint_after_the_end(lib: Library) -> Program:
+    low = chain(lib, ("a", logs("a")), ("ask", asks(lib, "ask", "ok?"))).compile(checkpointer=True)
+    noted = Noted("low")
+    changed = lambda g: At(g.update_state(noted.config, {"log": ["changed"]}))  # noqa: E731
+    calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), changed, lib.Command(resume=2)]
+    return Program(chain(lib, ("low", low), ("last", logs("last"))), calls)
+
+
+@program
+def a_copy_of_an_inner_checkpoint_after_the_end(lib: Library) -> Program:
+    low = chain(lib, ("a", logs("a")), ("ask", asks(lib, "ask", "ok?"))).compile(checkpointer=True)
+    noted = Noted("low")
+    copied = lambda g: At(g.update_state(noted.config, None, as_node="__copy__"))  # noqa: E731
+    calls = [{"text": "t"}, noted.then(lib.Command(resume=1)), copied, lib.Command(resume=2)]
+    return Program(chain(lib, ("low", low), ("last", logs("last"))), calls)

@@ -65,10 +65,28 @@ def _level(
 
 
 def is_present(saver: BaseCheckpointSaver, key: ThreadKey, thread: ThreadRow, levels: Sequence[Level]) -> bool:
-    """Whether these are the newest checkpoints of all their graphs, with the outermost at the thread's head."""
-    return levels[0].head.id == thread.head and all(
-        saver.history(key, level.head.ns, limit=1)[0].id == level.head.id for level in levels[1:]
-    )
+    """Whether these are the newest checkpoints of all their graphs, in tasks that the thread has not finished."""
+    if levels[0].head.id != thread.head or any(map(_is_over, levels, levels[1:])):
+        return False
+    return all(saver.history(key, level.head.ns, limit=1)[0].id == level.head.id for level in levels[1:])
+
+
+def is_open(saver: BaseCheckpointSaver, key: ThreadKey, thread: ThreadRow, levels: Sequence[Level]) -> bool:
+    """Whether the call that the innermost checkpoint belongs to has not ended."""
+    return is_present(saver, key, thread, levels[:-1]) and not _is_over(*levels[-2:])
+
+
+def _is_over(above: Level, level: Level) -> bool:
+    """Whether the task in which a graph was called is done."""
+    name, task_id, _ = _called_as(above, level)
+    return any(row.task_id == task_id and row.node == name and row.status == "done" for row in above.loaded.outcomes)
+
+
+def _called_as(above: Level, level: Level) -> tuple[str, str, str]:
+    """Return the node and the task in which a graph was called, and which call of that task it was."""
+    first, _, more = level.at[len(above.at) :].lstrip("|").partition("|")
+    name, _, task_id = first.rpartition(":")
+    return name, task_id, more
 
 
 def asked_at(levels: Sequence[Level]) -> list[QuestionRow]:
@@ -97,11 +115,10 @@ def again(levels: Sequence[Level], outermost: Head) -> list[Head]:
 def _below(above: Level, level: Level, around: Head) -> Head:
     """Return a nested checkpoint again, under the copy of the one above it."""
     old = level.head
-    part = level.at[len(above.at) :].lstrip("|")
-    first, _, more = part.partition("|")
-    name, _, task_id = first.rpartition(":")
+    name, task_id, more = _called_as(above, level)
+    before = f"{name}:{task_id}" + (f"|{more}" if more else "")
     own = f"{name}:{_task_again(above.head, around, task_id)}" + (f"|{more}" if more else "")
-    ns = below(around.ns, own) if old.ns == below(above.head.ns, part) else old.ns
+    ns = below(around.ns, own) if old.ns == below(above.head.ns, before) else old.ns
     at = below(around.origin.at or around.ns, own)
     new = replace(old, id=ids.checkpoint_id(around.id), ns=ns, parent_id=old.id, step=old.step + 1, source="fork",
                   created_at=clock.now(), passed=(), moved_at=0)  # fmt: skip

@@ -22,14 +22,17 @@ from waitpoint.core.channels import initial
 from waitpoint.core.plan import Control, due_tasks
 from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
+from waitpoint.engine.descent import Level, again, descend, is_open
+from waitpoint.engine.detailing import config_of
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
+from waitpoint.engine.inner import declared_at
 from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
 from waitpoint.engine.questions import unused_answers
 from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.routing import route
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
-from waitpoint.engine.segment import Segment, event, withdrawals
+from waitpoint.engine.segment import Segment, called_in, event, withdrawals, within
 from waitpoint.engine.snapshots import place
 from waitpoint.engine.starting import WITHDRAWN_BY_MOVE, input_result, start_row
 from waitpoint.engine.tasks import Body, Task, collect
@@ -50,10 +53,16 @@ def update(
         _check_step(step, bulk=bulk)
     saver, key = graph.saver_of(config)
     ns, checkpoint_id = place(config)
-    if ns:
-        raise ConfigError(f"Subgraph {ns!r} not found; update the state of the outermost graph")
+    inside = declared_at(graph, ns)
+    if inside is None:
+        raise ConfigError(
+            f"Subgraph {ns!r} not found: no node of graph {graph.name!r} declares a graph there; get_subgraphs(recurse=True) "
+            f"lists those that are declared"
+        )
     while True:
         try:
+            if ns:
+                return _UpdateInside(graph, inside, saver, key, (ns, checkpoint_id)).apply(supersteps)
             return _Update(graph, saver, key, checkpoint_id).apply(supersteps)
         except ThreadChanged:
             continue  # someone was first: look again and write after what they left
@@ -93,8 +102,11 @@ def _with_finished(run: Run) -> tuple[dict[str, Any], set[str]]:
 class _Update:
     """One attempt to write updates, on the thread as it was read."""
 
+    comes_after = 1  # fences from here to that at which nobody has been at what is written
+
     def __init__(self, graph: Declared, saver: BaseCheckpointSaver, key: ThreadKey, checkpoint_id: str | None) -> None:
-        self.graph, self.saver, self.key = graph, saver, key
+        self.graph, self.saver, self.key, self.ns = graph, saver, key, ""
+        self.store = graph.store
         loaded = saver.load(key)
         self.thread: ThreadRow | None = loaded.thread
         self.closed = [(q.id, WITHDRAWN_BY_MOVE) for q in loaded.questions if q.status == "open"]
@@ -109,6 +121,7 @@ class _Update:
                 thread_id=key.thread_id,
                 status="running",
             )
+        self.floor = self.thread.head if self.thread is not None else None  # ids that are made sort after it
         self.unused = unused_answers(loaded)
         self.writer = ItemWriter(Numbers(self.thread.next_item if self.thread is not None else 0), graph.registry)
         self.rows: list[Any] = []
@@ -116,31 +129,43 @@ class _Update:
 
     def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
         """Write all supersteps in one transition; return the config of the last checkpoint."""
-        head: Head | None = None
-        run: Run | None = None
-        if self.base.checkpoint is not None:
-            head = heads.read(self.saver, self.key, self.base.checkpoint, self.graph.registry)
-            run = self._run(head)
+        head = self._first()
+        run = None if head is None or self.explicit else self._run(head)
         for step in supersteps:
             head = self._step(head, run, step)
             run = None
         assert head is not None
-        at = clock.now()
-        old = self.thread
-        then = (
-            ThreadRow(self.key, "idle", 1, 0, 0, None, None, None, None, at, at)
-            if old is None
-            else replace(
-                old, status="idle", fence=old.fence + 1, owner=None, lease_until=None, updated_at=at, error=None
-            )
-        )
-        then.head, then.next_item = head.id, self.writer.numbers.next
+        then = self._then(head)
+        then.next_item = self.writer.numbers.next
         writes = Writes(
             self.rows, self.writer.taken(), [*self.outcomes.values()], withdrawn=self.closed, final=self.final
         )
         writes.events = [*self.unused, *withdrawals(self.closed), event("updated", head.id, source=head.source)]
-        self.saver.move(Move(self.key, old, then, writes))
-        return {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": "", "checkpoint_id": head.id}}
+        self.saver.move(Move(self.key, self.thread, then, writes))
+        return config_of(self.key, head)
+
+    def _first(self) -> Head | None:
+        """Return the checkpoint that the first update is written after."""
+        if self.base.checkpoint is None:
+            return None
+        return heads.read(self.saver, self.key, self.base.checkpoint, self.graph.registry)
+
+    def _then(self, head: Head) -> ThreadRow:
+        """Return the thread's row once the last of what is written is its head."""
+        at = clock.now()
+        if self.thread is None:
+            return ThreadRow(self.key, "idle", 1, 0, 0, head.id, None, None, None, at, at)
+        fence = self.thread.fence + 1
+        return replace(
+            self.thread,
+            status="idle",
+            fence=fence,
+            head=head.id,
+            owner=None,
+            lease_until=None,
+            updated_at=at,
+            error=None,
+        )
 
     def _run(self, head: Head) -> Run:
         assert self.thread is not None
@@ -190,7 +215,7 @@ class _Update:
                 f"Node {node!r} does not exist, so no update can be made as it; the graph has {known}"
             )
         result = collect(spec, node, update.values)
-        return route(spec, spec.nodes[node], values, result, self.graph.store)
+        return route(spec, spec.nodes[node], values, result, self.store)
 
     def _last_writer(self, head: Head | None) -> str:
         spec = self.graph.spec
@@ -234,18 +259,82 @@ class _Update:
     ) -> Head:  # fmt: skip
         number = step if step is not None else (0 if head is None else head.step + 1)
         after = None if head is None else head.id
-        last = self.thread.head if self.thread is not None else None
         new = Head(
-            ids.checkpoint_id(max(filter(None, (after, last)), default=None)), "", parent or after, number, source,
+            ids.checkpoint_id(max(filter(None, (after, self.floor)), default=None)), self.ns, parent or after, number, source,
             clock.now(), values, {}, control,
         )  # fmt: skip
         new.refs = heads.store_values(self.graph.spec, head, values, written, self.writer)
         if head is not None:
             is_branch = self.explicit and head.row is self.base.checkpoint
             new.origin = head.origin.branched(head.id, new.id) if is_branch else head.origin
-        new.moved_at = self.thread.fence + 1 if self.thread is not None else 1
+            new.input_digest = head.input_digest
+            new.parent_ns = head.parent_ns if head.row is None and head.parent_ns is not None else None
+        new.moved_at = self.thread.fence + self.comes_after if self.thread is not None else 1
         stopped = head is not None and self.thread is not None and self.thread.status == "idle"
         if stopped and head is not None:
             new.passed = tuple(sorted(set(head.control.due) & set(control.due)))
         self.rows.append(heads.to_row(new, self.writer))
         return new
+
+
+class _UpdateInside(_Update):
+    """One attempt to write updates to a nested graph.
+
+    While the call that the checkpoint belongs to is not over, the update is written to it and the graphs around it stay
+    where they are. Otherwise they fork along with it.
+    """
+
+    comes_after = 2  # the next run begins with the next fence
+
+    def __init__(
+        self, outermost: Declared, graph: Declared, saver: BaseCheckpointSaver, key: ThreadKey,
+        where: tuple[str, str | None],
+    ) -> None:  # fmt: skip
+        super().__init__(graph, saver, key, None)
+        levels = descend(saver, key, (outermost.spec, outermost.registry), *where)
+        last, thread = levels[-1], self.thread
+        assert thread is not None
+        newest = saver.history(key, where[0], limit=1)[0].id
+        self.levels, self.base, self.ns = levels, last.loaded, where[0]
+        self.store = graph.store or outermost.store
+        self.outermost: Head | None = None  # of the fork
+        self.explicit = last.head.id != newest
+        self.floor = max(newest, thread.head or "")
+        is_memory = graph.checkpointer is True and not self.explicit  # it can be changed between its calls, too
+        if is_memory or is_open(saver, key, thread, levels):
+            self._stay(levels)
+        else:
+            self.explicit, self.outermost = True, self._forked(levels[0].head, thread)
+
+    def _stay(self, levels: Sequence[Level]) -> None:
+        """Leave alone what was asked outside of this graph."""
+        asked = [q for q in levels[0].loaded.questions if within(called_in(q), levels[-1].at)]
+        self.closed = [(q.id, WITHDRAWN_BY_MOVE) for q in asked if q.status == "open"]
+        self.final = [q.id for q in asked if q.replaceable]
+        self.unused = unused_answers(Loaded(self.thread, self.base.checkpoint, self.base.outcomes, (), asked))
+
+    def _forked(self, old: Head, thread: ThreadRow) -> Head:
+        new = replace(old, id=ids.checkpoint_id(thread.head), parent_id=old.id, step=old.step + 1, source="fork",
+                      created_at=clock.now(), passed=(), moved_at=thread.fence + 1)  # fmt: skip
+        new.origin = old.origin.branched(old.id, new.id)
+        return new
+
+    def _first(self) -> Head:
+        old = self.levels[-1].head
+        if self.outermost is None:
+            return old
+        *between, copy = again(self.levels, self.outermost)
+        for level, head in zip(self.levels[:-1], (self.outermost, *between), strict=True):
+            writer = ItemWriter(self.writer.numbers, level.registry)
+            self.rows.append(heads.to_row(head, writer))
+            self.writer.items.extend(writer.taken())
+        self.ns, copy.id = copy.ns, old.id  # the copy is not stored: what is written goes on from the old one, here
+        return copy
+
+    def _then(self, head: Head) -> ThreadRow:
+        old, then = self.thread, super()._then(self.outermost or head)
+        assert old is not None
+        if self.outermost is None:
+            then.head, then.error = old.head, old.error
+            then.status = old.status if old.status in ("idle", "waiting", "failed") else "ready"
+        return then

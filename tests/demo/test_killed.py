@@ -63,10 +63,10 @@ def conversation(folder: Path) -> list[Any]:
 
 
 def test_killed_at_a_point_and_started_again_it_touches_each_file_once(tmp_path: Path) -> None:
-    killed_everywhere(tmp_path, 17)
+    killed_everywhere(tmp_path, 13)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_killed_at_every_point_and_started_again_it_touches_each_file_once(tmp_path: Path) -> None:
     killed_everywhere(tmp_path, 1)

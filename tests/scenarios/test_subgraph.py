@@ -11,7 +11,7 @@ from tests.scenarios.conftest import Call
 from tests.scenarios.world import Shelf, State, asked, texts, the_id, thread
 from waitpoint.checkpoint.memory import InMemorySaver
 from waitpoint.errors import CheckpointerRequiredError, UnknownInterruptError, UsageError
-from waitpoint.graph import START, StateGraph
+from waitpoint.graph import END, START, StateGraph
 from waitpoint.types import Command, interrupt
 
 # --- S033 -------------------------------------------------------------------------------------------------------------
@@ -88,11 +88,14 @@ def test_s033_without_persistence_it_cannot_ask(shelf: Shelf, call: Call) -> Non
         call(inner.compile(shelf, False), {"log": []}, thread())
 
 
-def test_s033_a_memory_of_its_own_is_refused_by_name_until_there_is_one(shelf: Shelf, call: Call) -> None:
-    inner = Inner()
-    with pytest.raises(UsageError, match="checkpointer=True"):
-        call(inner.compile(shelf, True), {"log": []}, thread())
-    assert inner.runs == {"outer": 1}
+def test_s033_the_subgraph_goes_on_after_the_answer_with_a_memory_of_its_own(shelf: Shelf, call: Call) -> None:
+    inner, config = Inner(), thread()
+    assert texts(call(inner.compile(shelf, True), {"log": ["in"]}, config)) == ["q1"]
+    assert texts(call(inner.compile(shelf, True), Command(resume="one"), config)) == ["q2"]
+    assert call(inner.compile(shelf, True), None, config)["log"] == ["in"]
+    done = call(inner.compile(shelf, True), Command(resume="two"), config)
+    assert done["log"] == ["in", "in", "a", "one", "two"]
+    assert inner.runs == {"outer": 3, "a": 1, "q1": 2, "q2": 2}
 
 
 async def test_s033_the_subgraph_goes_on_after_the_answer_when_it_is_awaited(shelf: Shelf) -> None:
@@ -117,6 +120,35 @@ async def test_s033_the_subgraph_goes_on_after_the_answer_when_it_is_awaited(she
     await graph.ainvoke(Command(resume=1), config)
     assert (await graph.ainvoke(Command(resume=2), config))["log"] == ["a", 1, 2]
     assert runs == {"a": 1, "q": 3}
+
+
+# --- S035 -------------------------------------------------------------------------------------------------------------
+
+
+def test_s035_a_subgraph_with_a_memory_asks_in_each_visit_of_a_loop(shelf: Shelf, call: Call) -> None:
+    runs: Counter[str] = Counter()
+    config = thread()
+
+    def compiled() -> Any:
+        def look(state: State) -> State:
+            runs["look"] += 1
+            return {"log": [f"look {len(state['log'])}"]}
+
+        def ask(state: State) -> State:
+            return {"log": [interrupt(f"visit {len(state['log'])}?")]}
+
+        inner = StateGraph(State).add_sequence([look, ask]).add_edge(START, "look").compile(checkpointer=True)
+        graph = StateGraph(State).add_node("inner", lambda s: {"log": inner.invoke({"log": []})["log"][-2:]})
+        graph.add_edge(START, "inner").add_conditional_edges("inner", lambda s: END if len(s["log"]) == 6 else "inner")
+        return graph.compile(checkpointer=shelf.open())
+
+    questions = [texts(call(compiled(), {"log": []}, config))]
+    for answer in ("a", "b"):
+        questions.append(texts(call(compiled(), Command(resume=answer), config)))
+    done = call(compiled(), Command(resume="c"), config)
+    assert questions == [["visit 1?"], ["visit 3?"], ["visit 5?"]]
+    assert done["log"] == ["look 0", "a", "look 2", "b", "look 4", "c"]
+    assert runs == {"look": 3}
 
 
 # --- S041 -------------------------------------------------------------------------------------------------------------

@@ -102,6 +102,24 @@ def test_the_strictest_rule_holds_for_a_tool_that_inner_and_outer_agents_have(
     assert shown(inner_model) == [("p1", "error", "no")]
 
 
+@pytest.mark.parametrize("inner_first", [True, False])
+def test_of_two_rules_that_ask_the_one_that_lets_nothing_run_holds(
+    inner_first: bool, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    only_a_no, anything = {"allowed_decisions": ["reject"]}, True
+    inner, outer = (only_a_no, anything) if inner_first else (anything, only_a_no)
+    inner_model, outer_model = Scripted(calls(PAY), "settled"), Scripted(calls(DELEGATE), "done")
+    clerk = as_tool("clerk", hired(effects, inner_model, approval(mode, pay=inner)))
+    boss = agent_of(effects, outer_model, stored, approval(mode, pay=outer), tools=[clerk, effects.pay])
+    state = call(boss, ASKED, THREAD)
+    for wish in (APPROVE, edit("pay", to="ana", amount=1)):
+        with pytest.raises(ValueError):
+            call(boss, resume(state, wish), THREAD)
+    call(boss, resume(state, REJECT), THREAD)
+    assert effects.lines() == []
+    assert shown(inner_model) == [("p1", "error", "no")]
+
+
 def test_what_an_outer_agent_says_of_every_tool_is_not_about_tools_that_only_the_inner_one_has(
     mode: Any, call: Call, effects: Effects, stored: Any
 ) -> None:

@@ -126,9 +126,8 @@ def valid(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
     given = list(messages)
     if _is_valid(given):
         return given
-    answers = {m.tool_call_id: m for m in given if isinstance(m, ToolMessage)}
+    stray = _stray_answers(given)
     out: list[AnyMessage] = []
-    used: set[str] = set()
     for at, message in enumerate(given):
         if isinstance(message, ToolMessage):
             continue
@@ -139,10 +138,20 @@ def valid(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
                 call_id = call["id"]
                 if call_id is None:
                     continue
-                found = own.get(call_id) or (answers.get(call_id) if call_id not in used else None)
-                used.add(call_id)
-                out.append(found or _missing(message, call))
+                out.append(own.get(call_id) or stray.pop(call_id, None) or _missing(message, call))
     return out
+
+
+def _stray_answers(messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """Return the answers that do not follow the message of their call. Ids come again: what answers another is no one's."""
+    found: dict[str, Any] = {}
+    called: set[str | None] = set()
+    for message in messages:
+        if isinstance(message, AIMessage):
+            called = {call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)}
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in called:
+            found[message.tool_call_id] = message
+    return found
 
 
 def _answers_after(messages: Sequence[AnyMessage], at: int) -> dict[str, Any]:

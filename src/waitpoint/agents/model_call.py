@@ -136,7 +136,7 @@ class ModelCall:
         bound, strategy, shown = self._bound(request)
 
         def call() -> Any:
-            return bound.invoke(shown)
+            return _identified(bound.invoke(shown), request.state)
 
         journal, effect = self._recorded()
         message = call() if effect is None else effects.perform(journal, effect, call)
@@ -146,7 +146,7 @@ class ModelCall:
         bound, strategy, shown = self._bound(request)
 
         async def call() -> Any:
-            return await bound.ainvoke(shown)
+            return _identified(await bound.ainvoke(shown), request.state)
 
         journal, effect = self._recorded()
         message = await call() if effect is None else await effects.run_async(journal, effect, call)
@@ -204,8 +204,7 @@ class ModelCall:
             )
 
     def _read(self, message: Any, strategy: Any) -> ModelResponse[Any]:
-        """Return the response, its message ready to be stored: each call has an id of its own, and the agent's name."""
-        message = _identified(message)
+        """Return the response, its message ready to be stored under the agent's name."""
         if self.name is not None:
             message.name = self.name
         if isinstance(strategy, ToolStrategy):
@@ -226,6 +225,8 @@ class ModelCall:
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *update["messages"]]
         if state.get("hitl_remarks"):
             update["hitl_remarks"] = Overwrite([])
+        if state.get("hitl_edited_tool_calls"):
+            update["hitl_edited_tool_calls"] = {}  # of another turn, whose calls may have had the same ids
         if response.structured_response is not None:
             update["structured_response"] = response.structured_response
         elif self.response_format is not None:
@@ -286,8 +287,11 @@ def _response(found: Any, commands: Commands) -> ModelResponse[Any]:
     )
 
 
-def _identified(message: Any) -> AIMessage:
-    """Return the model's message as a whole one, its calls with ids that no two share."""
+def _identified(message: Any, state: Any = None) -> AIMessage:
+    """Return the model's message as a whole one, its calls with ids that no two share.
+
+    An id that a message of the state has already is not its own: it would take that message's place, with the answers.
+    """
     if not isinstance(message, AIMessage):
         raise UsageError(f"The model returned a {type(message).__name__}; a chat model returns an AIMessage")
     if isinstance(message, AIMessageChunk):
@@ -301,7 +305,9 @@ def _identified(message: Any) -> AIMessage:
         seen.add(call_id)
         calls.append(call if call_id == call["id"] else {**call, "id": call_id})
     changes: dict[str, Any] = {} if calls == message.tool_calls else {"tool_calls": calls}
-    if message.id is None:
+    if message.id is None or any(
+        message.id == getattr(earlier, "id", None) for earlier in (state or {}).get("messages", ())
+    ):
         changes["id"] = str(uuid.uuid4())
     whole: AIMessage = message.model_copy(update=changes)
     return whole  # never the model's own object, which it may give again

@@ -49,9 +49,10 @@ class Policy:
     in_doubt: InDoubt = "ask"
 
     @property
-    def strictness(self) -> int:
-        """How much it forbids, to be compared: a predicate may let a call pass."""
-        return {"free": 0, "ask": 1 if self.when is not None else 2, "deny": 3}[self.kind]
+    def strictness(self) -> tuple[int, int]:
+        """How much it forbids, to be compared: a predicate may let a call pass, and then a person what is allowed."""
+        kind = {"free": 0, "ask": 1 if self.when is not None else 2, "deny": 3}[self.kind]
+        return kind, -sum(decision in self.allowed for decision in ("approve", "edit"))  # the others run nothing
 
 
 FREE = Policy("free", in_doubt="rerun")

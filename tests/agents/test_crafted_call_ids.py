@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, ToolMessage
 
-from tests.agents.gated import ASKED, THREAD, Call, Effects, actions, agent_of, approval, edit, results, resume
+from tests.agents.gated import (
+    APPROVE,
+    ASKED,
+    REJECT,
+    THREAD,
+    Call,
+    Effects,
+    actions,
+    agent_of,
+    approval,
+    edit,
+    results,
+    resume,
+)
 from tests.agents.scripted import Scripted, calls
 from waitpoint.agents import create_agent, history
 from waitpoint.agents.gate import POLICIES
@@ -101,3 +114,26 @@ def test_an_answer_is_shown_with_its_own_call_only() -> None:
     late = history.valid([twice[0], HumanMessage("well?"), AIMessage("soon"), paid])
     assert [m.type for m in late] == ["ai", "tool", "human", "ai"]
     assert late[1] is paid
+
+
+@pytest.mark.parametrize("own", [None, "", "\ud800"], ids=["none", "empty", "half a character"])
+def test_calls_and_messages_without_a_usable_id_are_given_one(
+    own: str | None, mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    pay = {"name": "pay", "args": {"to": "ana", "amount": 5}, "id": own}
+    message = AIMessage("", tool_calls=[pay, pay], id=own)
+    agent = agent_of(effects, Scripted(message, "done"), stored, approval(mode))
+    state = call(agent, ASKED, THREAD)
+    state = call(agent, resume(state, APPROVE, REJECT), THREAD)
+    assert effects.lines() == ["paid 5 to ana"]
+    assert len({call_id for call_id, _, _ in results(state)} - {own, ""}) == 2
+
+
+def test_a_malformed_call_with_the_id_of_another_does_not_answer_it(call: Call, effects: Effects, stored: Any) -> None:
+    broken = {"name": "read", "args": "{", "id": "c1", "error": None, "type": "invalid_tool_call"}
+    message = calls(("read", "c1", {"path": "a"}))
+    message.invalid_tool_calls = [InvalidToolCall(**broken)]
+    agent = agent_of(effects, Scripted(message, "done"), stored)
+    state = call(agent, ASKED, THREAD)
+    assert effects.lines() == ["read a"]
+    assert [status for _, status, _ in results(state)] == ["success", "error"]

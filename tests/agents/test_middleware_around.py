@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
@@ -20,10 +20,11 @@ from waitpoint.agents.middleware import (
     ToolErrorMiddleware,
     ToolRetryMiddleware,
 )
-from waitpoint.agents.middleware.types import AgentMiddleware, hook_config
+from waitpoint.agents.middleware.types import AgentMiddleware, AgentState, hook_config
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.errors import ModelCallLimitExceededError, ToolCallLimitExceededError
 from waitpoint.graph import START, MessagesState, StateGraph
+from waitpoint.prebuilt import InjectedState
 from waitpoint.types import Command, interrupt
 
 THREAD = {"configurable": {"thread_id": "1"}}
@@ -72,6 +73,32 @@ def saver(tmp_path: Path) -> Any:
 
 
 # --- tools that fail --------------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize(
+    "told", [ToolRetryMiddleware(max_retries=0), ToolErrorMiddleware(lambda error, _: f"{error}")], ids=lambda m: m.name
+)
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_what_a_tool_gets_from_the_state_is_not_told_to_the_model_where_it_does_not_fit(
+    recorded: bool, told: Any, how: str, saver: Any
+) -> None:
+    class State(AgentState[Any]):
+        pin: str
+
+    @tool
+    def look(at: str, pin: Annotated[int, InjectedState("pin")]) -> str:
+        """Look at something."""
+        return f"saw {at}"
+
+    model = Scripted(calls(("look", "c1", {"at": "home"})), "done")
+    checkpointer = saver if recorded else None
+    agent = create_agent(model, [look], middleware=[told], state_schema=State, checkpointer=checkpointer)
+    state = await run(agent, how, {"messages": [("user", "go on")], "pin": "not for the model"})
+    ((status, text),) = results(state)
+    assert status == "error"
+    assert "pin" in text
+    assert "not for the model" not in text
 
 
 @both

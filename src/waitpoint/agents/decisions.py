@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from langchain_core.messages import ToolCall, ToolMessage
 from pydantic import ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from waitpoint.agents.policy import Policy
+from waitpoint.agents.tool_node.failures import without_inputs
 
 DEFAULT_PREFIX: Final = "Tool execution requires approval"
 EDIT_NOTICE: Final = (
@@ -125,12 +126,8 @@ def with_notice(message: ToolMessage, executed: Mapping[str, Any], notice: str |
 def refused_edit(tool: str, problem: Exception) -> ValidationError:
     """Return the error for edited arguments that the tool's own validators refuse, told at their places in the answer."""
     place = ("edit", "edited_action", "args")
-    lines: list[InitErrorDetails] = []
+    title = f"decision on {tool!r}"
     if isinstance(problem, ValidationError):
-        for each in problem.errors(include_url=False, include_input=False):
-            text = PydanticCustomError(each["type"], "{text}", {"text": each["msg"]})
-            lines.append({"type": text, "loc": (*place, *each["loc"]), "input": None})
-    else:
-        text = PydanticCustomError("value_error", "{text}", {"text": f"{type(problem).__name__}: {problem}"})
-        lines.append({"type": text, "loc": place, "input": None})
-    return ValidationError.from_exception_data(f"decision on {tool!r}", lines, hide_input=True)
+        return without_inputs(problem, title, place)
+    text = PydanticCustomError("value_error", "{text}", {"text": f"{type(problem).__name__}: {problem}"})
+    return ValidationError.from_exception_data(title, [{"type": text, "loc": place, "input": None}], hide_input=True)

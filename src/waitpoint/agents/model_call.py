@@ -297,17 +297,26 @@ def _identified(message: Any, state: Any = None) -> AIMessage:
     if isinstance(message, AIMessageChunk):
         message = message_chunk_to_message(message)
     seen: set[str] = set()
-    calls: list[Any] = []
-    for call in message.tool_calls:
-        call_id = call["id"] or f"call_{uuid.uuid4().hex}"
-        while call_id in seen:
-            call_id = f"{call_id}_again"
-        seen.add(call_id)
-        calls.append(call if call_id == call["id"] else {**call, "id": call_id})
+    calls = [_with_own_id(call, seen) for call in message.tool_calls]
+    broken = [call if call["id"] is None else _with_own_id(call, seen) for call in message.invalid_tool_calls]
     changes: dict[str, Any] = {} if calls == message.tool_calls else {"tool_calls": calls}
-    if message.id is None or any(
-        message.id == getattr(earlier, "id", None) for earlier in (state or {}).get("messages", ())
-    ):
+    if broken != message.invalid_tool_calls:
+        changes["invalid_tool_calls"] = broken
+    taken = {getattr(earlier, "id", None) for earlier in (state or {}).get("messages", ())}
+    if not _is_text(message.id) or message.id in taken:
         changes["id"] = str(uuid.uuid4())
     whole: AIMessage = message.model_copy(update=changes)
     return whole  # never the model's own object, which it may give again
+
+
+def _with_own_id(call: Any, seen: set[str]) -> Any:
+    call_id = call["id"] if _is_text(call["id"]) else f"call_{uuid.uuid4().hex}"
+    while call_id in seen:
+        call_id = f"{call_id}_again"
+    seen.add(call_id)
+    return call if call_id == call["id"] else {**call, "id": call_id}
+
+
+def _is_text(given: str | None) -> bool:
+    """Whether an id is one that stores and providers take: half a surrogate pair is a character to JSON alone."""
+    return bool(given) and not any("\ud800" <= each <= "\udfff" for each in given or "")

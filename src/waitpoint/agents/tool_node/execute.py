@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from waitpoint import runtime as runtimes
 from waitpoint.agents import decisions
 from waitpoint.agents.gate import Admission, Trail
-from waitpoint.agents.tool_node.failures import invalid_arguments
+from waitpoint.agents.tool_node.failures import invalid_arguments, without_inputs
 from waitpoint.agents.tool_node.inject import fill, injected_of
 from waitpoint.agents.tool_node.request import ToolCallRequest
 from waitpoint.agents.tool_node.results import normal, passing, settled
@@ -103,15 +103,18 @@ def _explained(tool: BaseTool, request: ToolCallRequest, call: Callable[[], Any]
 
 
 def _explanation(tool: BaseTool, request: ToolCallRequest, error: ValidationError) -> Exception:
-    """Return the model's mistake as such; an error about what the model does not set stays as it is."""
+    """Return the model's mistake as such; an error about what the model does not set as one that keeps it to itself.
+
+    Middleware may tell the model of either.
+    """
     journal: Journal | None = runtimes.attempt.get()
     if journal is not None and journal.misfit is not None:
         return error
+    if not _is_of_arguments(tool, error):
+        return error
     call = request.tool_call
-    found = None
-    if _is_of_arguments(tool, error):
-        found = invalid_arguments(call["name"], error, call["args"], injected_of(tool).hidden)
-    return found or error
+    found = invalid_arguments(call["name"], error, call["args"], injected_of(tool).hidden)
+    return found or without_inputs(error, error.title)
 
 
 def _is_of_arguments(tool: BaseTool, error: ValidationError) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import ToolCall, ToolMessage
 from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from waitpoint.agents.errors import ToolInvocationError
 from waitpoint.errors import GraphBubbleUp
@@ -26,6 +27,15 @@ def invalid_arguments(
     lines = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in own]
     shown = {key: value for key, value in args.items() if key not in hidden}
     return ToolInvocationError(name, error, shown, "\n ".join(lines), own)
+
+
+def without_inputs(error: ValidationError, title: str, place: tuple[str | int, ...] = ()) -> ValidationError:
+    """Return a validation error that says where and what is wrong, and not what was there: it may be anyone's secret."""
+    lines: list[InitErrorDetails] = []
+    for each in error.errors(include_url=False, include_input=False):
+        text = PydanticCustomError(each["type"], "{text}", {"text": each["msg"]})
+        lines.append({"type": text, "loc": (*place, *each["loc"]), "input": None})
+    return ValidationError.from_exception_data(title, lines, hide_input=True)
 
 
 HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[..., str]

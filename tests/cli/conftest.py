@@ -37,6 +37,7 @@ def others(program: Program) -> Program:
         "evens",
         "leaving",
         "nested",
+        "remembered",
     )
     program.write("others.py", OTHERS)
     graphs = "".join(f'{name} = "others:{name}"\n' for name in names)

@@ -104,4 +104,13 @@ withdrawn = chain(told)
 evens = chain(picky)
 leaving = chain(first, leaves)
 nested = chain(first, calls_two)
+memory = chain(inner, checkpointer=True)
+
+
+def remembers(state):
+    memory.invoke({"count": 1})
+    return memory.invoke({"count": 2})
+
+
+remembered = chain(first, remembers)
 '''

@@ -266,3 +266,14 @@ def test_a_trace_tells_what_graphs_inside_nodes_did(others: Program) -> None:
         "calls_two",
     ]
     assert [e["where"] for e in entries if e["kind"] == "asked"] == ["calls_two > inner"] * 2
+
+
+def test_a_trace_tells_what_graphs_with_a_memory_did_once(others: Program) -> None:
+    for run in (1, 2):
+        others("run", "remembered", "--input", '{"count": 1}', "--thread", "t")
+        for _ in range(2):
+            assert "remembers > inner" in others("show", others.the_question()).out
+            others("answer", others.the_question(), "5")
+        entries = others("trace", "t", "--json").json["entries"]
+        done = [e["where"] for e in entries if e["kind"] == "node done"]
+        assert done == ["first", "remembers > inner", "remembers > inner", "remembers"] * run

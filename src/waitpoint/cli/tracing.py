@@ -23,6 +23,8 @@ from waitpoint.cli import exits, listing, lookup, questions, safe, terminal, tim
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.cli.starting import own_name
+from waitpoint.engine.heads import origin_of
+from waitpoint.engine.segment import below, memory_ns
 from waitpoint.records import START, Question
 
 _COLUMNS = (
@@ -94,9 +96,17 @@ def _entries(saver: BaseCheckpointSaver, key: ThreadKey) -> Iterator[Entry]:
     yield from _steps(saver, key, "", ())
 
 
-def _steps(saver: BaseCheckpointSaver, key: ThreadKey, ns: str, path: tuple[str, ...]) -> Iterator[Entry]:
-    """Yield what a graph and the graphs inside its nodes did; `path` leads to it by node names."""
+def _steps(
+    saver: BaseCheckpointSaver, key: ThreadKey, ns: str, path: tuple[str, ...], call: str | None = None
+) -> Iterator[Entry]:
+    """Yield what a graph and the graphs inside its nodes did; `path` leads to it by node names.
+
+    With `call` only what it did in that call: a graph with a memory keeps one namespace over all of them.
+    """
     for checkpoint in saver.history(key, ns):
+        at = origin_of(checkpoint).at or ns
+        if call is not None and at != call:
+            continue
         where = _PATH.join((*path, f"#{checkpoint.step}"))
         yield Entry(checkpoint.created_at, "step", where, checkpoint.source, {"checkpoint": checkpoint.id}, 20)
         loaded = saver.load(key, ns, checkpoint.id)
@@ -107,15 +117,20 @@ def _steps(saver: BaseCheckpointSaver, key: ThreadKey, ns: str, path: tuple[str,
         for outcome in loaded.outcomes:
             if outcome.node != START and outcome.status != "patch":
                 yield _of_outcome(outcome, path)
-                yield from _inside(saver, key, outcome, path)
+                yield from _inside(saver, key, outcome, path, at)
 
 
-def _inside(saver: BaseCheckpointSaver, key: ThreadKey, outcome: OutcomeRow, path: tuple[str, ...]) -> Iterator[Entry]:
-    """Yield what the graphs did that a task called, in the order of its calls."""
-    own = f"{outcome.node}:{outcome.task_id}"
-    called = f"{outcome.ns}|{own}" if outcome.ns else own
+def _inside(
+    saver: BaseCheckpointSaver, key: ThreadKey, outcome: OutcomeRow, path: tuple[str, ...], at: str
+) -> Iterator[Entry]:
+    """Yield what the graphs did that a task called, in the order of its calls; `at` is the call of the task's graph."""
+    own, inside = f"{outcome.node}:{outcome.task_id}", (*path, outcome.node)
     for index in itertools.count():
-        entries = list(_steps(saver, key, f"{called}|{index}" if index else called, (*path, outcome.node)))
+        number = f"|{index}" if index else ""
+        entries = list(_steps(saver, key, below(outcome.ns, own) + number, inside))
+        if not entries:
+            call = below(at, own) + number
+            entries = list(_steps(saver, key, memory_ns(outcome.ns, outcome.node) + number, inside, call))
         if not entries:
             return
         yield from entries

@@ -385,6 +385,12 @@ def from_row(row: CheckpointRow, reader: ItemReader) -> Head:
     return head
 
 
+def origin_of(row: CheckpointRow) -> Origin:
+    """Return where a stored checkpoint comes from, without decoding its values."""
+    body = codec.loads(row.body)
+    return _origin(body["o"]) if "o" in body else ROOT
+
+
 def _origin(stored: list[Any]) -> Origin:
     parents, at, gaps = stored
     return Origin(dict(parents), at, tuple(gaps))

@@ -294,3 +294,14 @@ def test_a_result_that_the_agent_was_not_made_for_is_refused(call: Call) -> None
 def test_what_is_no_schema_is_refused_where_it_is_given(schema: Any) -> None:
     with pytest.raises(ConfigError, match="response_format"):
         create_agent(Scripted(), response_format=schema)
+
+
+@pytest.mark.parametrize("wanted", [ToolStrategy(Weather), Weather], ids=["by a tool", "by either way"])
+def test_a_result_of_a_tools_name_is_refused_because_calls_of_the_tool_would_be_taken_for_it(wanted: Any) -> None:
+    @tool("Weather")
+    def asked() -> str:
+        """Look up the weather."""
+        return "fine"
+
+    with pytest.raises(ConfigError, match=r"'Weather'.*rename"):
+        create_agent(Scripted(), [asked], response_format=wanted)

@@ -65,6 +65,7 @@ def create_agent(
     for approval in approvals:
         approval.policies.check_names(tool.name for tool in own)
     strategy = as_strategy(response_format)
+    _check_results(structured_names(strategy), own)
     calls = ModelCall(
         chat,
         [*own, *provided],
@@ -138,6 +139,14 @@ def _sorted_tools(given: Iterable[Any]) -> tuple[list[BaseTool], list[dict[str, 
             raise ConfigError(f"Two tools are called {tool.name!r}, and a call could mean either; rename one")
         own[tool.name] = tool
     return list(own.values()), provided
+
+
+def _check_results(results: Iterable[str], own: Iterable[BaseTool]) -> None:
+    """Refuse a result of a tool's name: a call of the tool would be taken for the result, and never be run or asked about."""
+    for both in sorted({*results} & {tool.name for tool in own}):
+        raise ConfigError(
+            f"A schema of `response_format` is called {both!r}, as a tool is, and a call could mean either; rename one"
+        )
 
 
 def _as_tool(given: Any) -> BaseTool:

@@ -240,6 +240,25 @@ def test_a_memory_can_be_changed_between_its_calls(store: Store, call: Call) -> 
     assert call(made(), {"log": []}, config)["value"] == ["new", "told"]
 
 
+def test_a_memory_is_read_and_changed_as_the_present_branch_has_it(store: Store, call: Call) -> None:
+    """B77, B109: what was remembered on the branch that was left does not come back"""
+    config, inside = thread("branch"), thread("branch", checkpoint_ns="inner")
+    made = lambda: graph_of(store.again(), ("inner", remembering(asks=False)))  # noqa: E731
+    call(made(), {"log": []}, config)
+    one = made().get_state(config).config
+    made().update_state(inside, {"own": ["left behind"]})
+    call(made(), {"log": []}, config)
+    assert made().get_state(inside).values["own"] == ["new", "left behind", "new"]
+    made().update_state(one, None, as_node="__copy__")
+    assert made().get_state(inside).values["own"] == ["new"]
+    made().update_state(inside, {"own": ["told"]})
+    assert made().get_state(inside).values["own"] == ["new", "told"]
+    assert call(made(), {"log": []}, config)["value"] == ["new", "told"]
+    start = list(made().get_state_history(config))[-1]
+    made().update_state(start.config, None, as_node="__copy__")
+    assert made().get_state(inside).values == {}
+
+
 def test_a_memory_can_be_changed_while_it_waits_and_at_an_older_call(saver: Any, call: Call) -> None:
     """B77, B103, B109"""
     graph, config = graph_of(saver, ("inner", remembering(asks=True))), thread()

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from waitpoint import canonical, ids
-from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
+from waitpoint.checkpoint.base import Loaded
 from waitpoint.engine import heads
 from waitpoint.engine.commands import Store
+from waitpoint.engine.descent import in_past
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Origin
 from waitpoint.engine.invocation import Invocation, Opened, Opening, run_at
 from waitpoint.engine.leaving import left_behind
@@ -107,33 +108,13 @@ def _remembering(call: Invocation, segment: Segment, parent: Parent) -> Generato
     ids.checkpoint_id(newest.id)  # what is made now sorts after it, though it may continue an older one
     if kept is not None:
         return (yield from _begun(call, segment, parent, kept, ()))
-    base = yield from _before(saver, key, loaded, parent)
+    base: Loaded = yield Store(in_past, (saver, key, ns, loaded, parent.origin))
     if base.checkpoint is None:
         return (yield from _begun(call, segment, parent, None, ()))
     before = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
     call.key = key
     left = yield from left_behind(call, saver, base, forking=base is not loaded)
     return (yield from _begun(call, segment, parent, before, left))
-
-
-def _before(
-    saver: BaseCheckpointSaver, key: ThreadKey, loaded: Loaded, parent: Parent
-) -> Generator[Store, Any, Loaded]:
-    """Return the newest checkpoint of a memory that lies in the past of the calling graph."""
-    row, until = loaded.checkpoint, None
-    while row is not None and (until := parent.origin.before(row.id)) is not None:
-        found = yield Store(_older, (saver, key, parent.ns, until))
-        row = found[0] if found else None
-    if row is loaded.checkpoint:
-        return loaded
-    if row is None:
-        return Loaded(loaded.thread, None, (), (), ())
-    older: Loaded = yield Store(saver.load, (key, parent.ns, row.id))
-    return older
-
-
-def _older(saver: BaseCheckpointSaver, key: ThreadKey, ns: str, before: str) -> list[Any]:
-    return saver.history(key, ns, before=before, limit=1)
 
 
 def _check_alone(call: Invocation, parent: Parent, other: Origin, *, runs: bool) -> None:

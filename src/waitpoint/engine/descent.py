@@ -64,6 +64,25 @@ def _level(
     return Level(spec, registry, loaded, heads.read(saver, key, loaded.checkpoint, registry))
 
 
+def in_past(saver: BaseCheckpointSaver, key: ThreadKey, ns: str, newest: Loaded, origin: Origin) -> Loaded:
+    """Return the newest checkpoint of a memory that lies in the past of a checkpoint with this origin."""
+    row = newest.checkpoint
+    while row is not None and (until := origin.before(row.id)) is not None:
+        row = next(iter(saver.history(key, ns, before=until, limit=1)), None)
+    if row is newest.checkpoint:
+        return newest
+    return Loaded(newest.thread, None, (), (), ()) if row is None else saver.load(key, ns, row.id)
+
+
+def remembered(saver: BaseCheckpointSaver, key: ThreadKey, ns: str) -> Loaded:
+    """Return a namespace at its newest checkpoint; one of a memory, as the thread's next run would find it."""
+    newest = saver.load(key, ns)
+    if ":" in ns.rpartition("|")[2] or newest.checkpoint is None:
+        return newest
+    outermost = saver.load(key).checkpoint
+    return newest if outermost is None else in_past(saver, key, ns, newest, heads.origin_of(outermost))
+
+
 def is_present(saver: BaseCheckpointSaver, key: ThreadKey, thread: ThreadRow, levels: Sequence[Level]) -> bool:
     """Whether these are the newest checkpoints of all their graphs, in tasks that the thread has not finished."""
     if levels[0].head.id != thread.head or any(map(_is_over, levels, levels[1:])):

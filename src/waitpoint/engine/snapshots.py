@@ -10,6 +10,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded, ThreadKey
 from waitpoint.config import check_count, checked_config
 from waitpoint.engine import heads, outcomes
 from waitpoint.engine.declared import Declared
+from waitpoint.engine.descent import remembered
 from waitpoint.engine.detailing import config_of, metadata_of, parent_config_of
 from waitpoint.engine.heads import Head, ItemReader
 from waitpoint.engine.inner import graph_in
@@ -29,14 +30,15 @@ def current(graph: Declared, config: Mapping[str, Any], *, subgraphs: bool = Fal
     saver, key = graph.saver_of(config)
     ns, checkpoint_id = place(config)
     owner_graph = graph_at(graph, ns)
-    loaded = saver.load(key, ns, checkpoint_id)
+    is_newest = ns and checkpoint_id is None
+    loaded = remembered(saver, key, ns) if is_newest else saver.load(key, ns, checkpoint_id)
     if loaded.checkpoint is None:
         if checkpoint_id is not None:
             raise NotFoundError(
                 f"Unknown checkpoint {checkpoint_id!r} in thread {key.thread_id!r} of graph {key.graph!r}"
             )
         return _never_ran(key, ns)
-    if ns and checkpoint_id is None:
+    if is_newest:
         loaded.questions = _below(saver, key, ns)
     view = _View(owner_graph, saver, key, loaded, as_record=checkpoint_id is not None)
     return view.snapshot(subgraphs=subgraphs)

@@ -22,7 +22,7 @@ from waitpoint.core.channels import initial
 from waitpoint.core.plan import Control, due_tasks
 from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
-from waitpoint.engine.descent import Level, again, descend, is_open
+from waitpoint.engine.descent import Level, again, descend, is_open, remembered
 from waitpoint.engine.detailing import config_of
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.inner import declared_at
@@ -291,16 +291,18 @@ class _UpdateInside(_Update):
         where: tuple[str, str | None],
     ) -> None:  # fmt: skip
         super().__init__(graph, saver, key, None)
-        levels = descend(saver, key, (outermost.spec, outermost.registry), *where)
+        ns, named = where
+        now = None if named is not None else remembered(saver, key, ns).checkpoint
+        levels = descend(saver, key, (outermost.spec, outermost.registry), ns, named if now is None else now.id)
         last, thread = levels[-1], self.thread
         assert thread is not None
-        newest = saver.history(key, where[0], limit=1)[0].id
-        self.levels, self.base, self.ns = levels, last.loaded, where[0]
+        newest = saver.history(key, ns, limit=1)[0].id
+        self.levels, self.base, self.ns = levels, last.loaded, ns
         self.store = graph.store or outermost.store
         self.outermost: Head | None = None  # of the fork
         self.explicit = last.head.id != newest
         self.floor = max(newest, thread.head or "")
-        is_memory = graph.checkpointer is True and not self.explicit  # it can be changed between its calls, too
+        is_memory = graph.checkpointer is True and (named is None or not self.explicit)  # also between calls
         if is_memory or is_open(saver, key, thread, levels):
             self._stay(levels)
         else:

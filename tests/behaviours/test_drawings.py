@@ -10,7 +10,7 @@ import langgraph.graph
 import langgraph.types
 import pytest
 from langchain.agents import create_agent as peer_agent
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, graph_mermaid
 from langchain_core.tools import tool
 
 import waitpoint.graph
@@ -172,6 +172,21 @@ def test_nodes_that_wait_are_marked_with_their_questions(saver: Any) -> None:
     assert asyncio.run(graph.aget_graph(config)).nodes["ask"].metadata == drawing.nodes["ask"].metadata
     assert "waits" not in graph.get_graph().draw_mermaid()
     assert "waits" not in graph.get_graph(thread("another")).draw_mermaid()
+
+
+@pytest.mark.parametrize("escapes", [True, False], ids=["as installed", "older langchain-core"])
+def test_a_question_cannot_break_the_drawing(saver: Any, monkeypatch: pytest.MonkeyPatch, escapes: bool) -> None:
+    if not escapes:
+        monkeypatch.delattr(graph_mermaid, "_escape_mermaid_label")
+        monkeypatch.setattr(
+            graph_mermaid, "_format_metadata_lines", lambda told: [f"{k} = {v}" for k, v in told.items()]
+        )
+    graph, config = chain(saver, lambda s: {"log": [interrupt('drop ("all"); <b>#1</b>')]}), thread()
+    graph.invoke({"log": []}, config)
+    (line,) = [line for line in graph.get_graph(config).draw_mermaid().splitlines() if "waits for" in line]
+    label = line[line.index("waits for") : line.index("</em>")]
+    assert not set(label) & set('()<>[]{}"')
+    assert "#quot;" in label if escapes else "#34;" in label
 
 
 def test_under_xray_the_nested_node_is_marked(saver: Any) -> None:

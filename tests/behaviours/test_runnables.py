@@ -258,6 +258,9 @@ def test_a_graph_as_a_tool_takes_the_keys_of_its_input(call: Call) -> None:
     assert call(found, {"a": 1}) == {"a": 2}
     assert call(one(plus_one).as_tool(arg_types={"a": int}), {"a": "1"}) == {"a": 2}
 
+    anything = one(lambda state: {"keys": sorted(state)}, dict).as_tool()
+    assert (anything.args, call(anything, {"b": 1})) == ({}, {"keys": ["b"]})
+
     class Args(BaseModel):
         a: int = 5
 

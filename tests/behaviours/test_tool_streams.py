@@ -17,6 +17,7 @@ from waitpoint.errors import GraphDrained, ParentCommand
 from waitpoint.graph import START, MessagesState, StateGraph
 from waitpoint.prebuilt import ToolNode, ToolRuntime
 from waitpoint.runtime import RunControl
+from waitpoint.stream.tools import ToolListener
 from waitpoint.types import Command, interrupt
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -227,3 +228,41 @@ def test_deltas_go_out_while_the_tool_runs() -> None:
         return events
 
     assert asyncio.run(consumed()) == ["tool-started", "tool-output-delta", "tool-finished"]
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_an_older_langchain_core_tells_neither_ids_nor_shows_what_is_injected(
+    monkeypatch: pytest.MonkeyPatch, use_async: bool
+) -> None:
+    """It tells a handler all inputs and no id."""
+    told = ToolListener.on_tool_start
+
+    def older(self: Any, *args: Any, inputs: Any = None, tool_call_id: Any = None, **known: Any) -> None:
+        inputs = {**(inputs or {}), "runtime": "with secrets"} if known.get("name") != "inner" else inputs
+        told(self, *args, inputs=inputs, **known)
+
+    monkeypatch.setattr(ToolListener, "on_tool_start", older)
+
+    @tool
+    def inner(a: int) -> int:
+        """Be called by a tool."""
+        return a
+
+    @tool
+    def outer(word: str, runtime: ToolRuntime) -> str:
+        """Call a tool."""
+        inner.invoke({"a": 1}, runtime.config)
+        runtime.emit_output_delta(word)
+        return word
+
+    graph: Any = StateGraph(MessagesState).add_node("tools", ToolNode([outer])).add_edge(START, "tools").compile()
+    given = {"messages": [calls(("outer", "c1", {"word": "x"}))]}
+
+    async def collected() -> list[Any]:
+        return [event async for event in graph.astream(given, stream_mode="tools")]
+
+    events = asyncio.run(collected()) if use_async else list(graph.stream(given, stream_mode="tools"))
+    own = [e for e in events if e["tool_call_id"] == "c1"]
+    assert [e["event"] for e in own] == ["tool-started", "tool-output-delta", "tool-finished"]
+    assert own[0]["input"] == {"word": "x"}
+    assert [e["event"] for e in events if e not in own] == ["tool-started", "tool-finished"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -145,7 +146,7 @@ def _drawing_class() -> Any:
         """LangChain's graph; nodes that wait stand out, and letters need no further package."""
 
         def draw_mermaid(self, **options: Any) -> str:
-            text = super().draw_mermaid(**options)
+            text = Graph.draw_mermaid(self if _escapes_labels() else _escaped(self), **options)
             waiting = [name for name, node in self.reid().nodes.items() if WAITS in (node.metadata or {})]
             if not waiting or not options.get("with_styles", True):
                 return text
@@ -165,3 +166,22 @@ def _safe_id(name: str) -> str:
     from langchain_core.runnables.graph_mermaid import _to_safe_id
 
     return _to_safe_id(name)
+
+
+def _escapes_labels() -> bool:
+    """Whether the installed langchain-core escapes what Mermaid takes for its own signs; older ones do not."""
+    from langchain_core.runnables import graph_mermaid
+
+    return hasattr(graph_mermaid, "_escape_mermaid_label")
+
+
+def _escaped(drawing: Drawing) -> Drawing:
+    """Return a drawing whose questions, which may hold anything, are safe in a label."""
+    nodes = {}
+    for name, node in drawing.nodes.items():
+        told = dict(node.metadata or {})
+        if WAITS in told:
+            told[WAITS] = re.sub(r"[^\w .,:?!-]", lambda sign: f"#{ord(sign[0])};", ", ".join(told[WAITS]))
+        nodes[name] = node._replace(metadata=told or None)
+    found: Drawing = type(drawing)(nodes=nodes, edges=drawing.edges)
+    return found

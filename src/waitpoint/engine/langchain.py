@@ -94,6 +94,8 @@ def tool_of(
         schema = _model_of(name, arg_types)
     elif is_one_value:
         schema = {"type": "object", "title": name, "properties": {"input": schema}, "required": ["input"]}
+    elif isinstance(schema, Mapping):
+        schema = {"properties": {}, **schema}  # an input of any keys names none
 
     def run(*given: Any, config: RunnableConfig, **args: Any) -> Any:
         return graph.invoke(given[0] if given else args["input"] if is_one_value else args, config)

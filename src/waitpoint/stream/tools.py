@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from waitpoint.errors import GraphDrained, GraphInterrupt
 from waitpoint.records import TAG_NOSTREAM
 from waitpoint.stream.listener import OfTask, handler_class
+
+_announced: ContextVar[list[tuple[str | None, dict[str, Any]]] | None] = ContextVar("waitpoint_announced_call")
+
+
+def announce(call_id: str | None, args: dict[str, Any]) -> None:
+    """Say which call the tool is for that starts next here, and what the model gave it.
+
+    An older langchain-core does not tell handlers the id of a call, and tells them what was injected beside the
+    arguments: the state, the config with its secrets. None of that may be shown.
+    """
+    _announced.set([(call_id, args)])
+
+
+def _called(told: str | None, inputs: Any) -> tuple[str | None, Any]:
+    """Return the id of a call that starts, as far as it is known, and its input."""
+    waiting = _announced.get(None)
+    known = waiting.pop() if waiting else None  # the next one to start is called by the tool itself
+    return (told, inputs) if told is not None or known is None else known
 
 
 class ToolListener(OfTask):
@@ -24,7 +43,8 @@ class ToolListener(OfTask):
         """Show that a tool starts, unless it is to be silent."""
         if TAG_NOSTREAM in (tags or ()):
             return
-        call_id = self._calls[run_id] = known.get("tool_call_id") or str(run_id)
+        call_id, inputs = _called(known.get("tool_call_id"), inputs)
+        call_id = self._calls[run_id] = call_id or str(run_id)
         name = (serialized or {}).get("name") or known.get("name") or ""
         given = {} if inputs is None else {"input": inputs}
         self._show({"event": "tool-started", "tool_call_id": call_id, "tool_name": name, **given})

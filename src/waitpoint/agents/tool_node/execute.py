@@ -21,6 +21,7 @@ from waitpoint.agents.tool_node.results import normal, passing, settled
 from waitpoint.interrupts import effects
 from waitpoint.interrupts.journal import Journal
 from waitpoint.records import Command
+from waitpoint.stream.tools import announce
 
 _IN_A_THREAD: Final = (BaseTool._arun, StructuredTool._arun, Tool._arun)  # noqa: SLF001
 """The async forms of tools that have only a plain one."""
@@ -92,6 +93,7 @@ def _input(tool: BaseTool, request: ToolCallRequest) -> dict[str, Any]:
     call, runtime = request.tool_call, request.runtime
     if runtime.state is not request.state:  # middleware gave the tool another state
         runtime = replace(runtime, state=request.state)
+    announce(call["id"], call["args"])
     return {**call, "args": fill(tool, call["args"], request.state, runtime), "type": "tool_call"}
 
 

@@ -49,10 +49,11 @@ class _Introduction:
         if name != RUNNABLES:
             return None
         sys.meta_path.remove(self)
-        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+        found = (finder.find_spec(name, path, target) for finder in finders)
         spec = next((spec for spec in found if spec is not None), None)
-        loader = getattr(spec, "loader", None)
-        if loader is None:
+        loader: Any = getattr(spec, "loader", None)
+        if not hasattr(loader, "__dict__"):
             return spec
 
         def exec_module(module: Any) -> None:

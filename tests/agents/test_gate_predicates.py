@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from langchain_core.tools import tool
 
 from tests.agents.gated import (
     APPROVE,
@@ -23,7 +24,9 @@ from tests.agents.gated import (
     resume,
 )
 from tests.agents.scripted import Scripted, calls
+from waitpoint.agents import AgentState
 from waitpoint.agents.middleware import AgentMiddleware
+from waitpoint.prebuilt import InjectedState
 from waitpoint.types import interrupt
 
 PAY = ("pay", "c1", {"to": "ana", "amount": 5})
@@ -145,3 +148,44 @@ def test_only_an_explicit_false_lets_a_call_pass(says: Any, mode: Any, effects: 
     agent = agent_of(effects, model, stored, approval(mode, **policies))
     assert actions(agent.invoke(ASKED, THREAD)) == [("pay", PAY[2])]
     assert effects.lines() == []
+
+
+def test_what_a_predicate_or_a_description_does_to_the_arguments_it_sees_changes_no_call(
+    mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    def only_large(request: Any) -> bool:
+        return bool(request.tool_call["args"].pop("amount") > 5)
+
+    def in_words(tool_call: Any, state: Any, runtime: Any) -> str:
+        return f"Pay {tool_call['args'].pop('to')}?"
+
+    policy = {"allowed_decisions": ["approve"], "when": only_large, "description": in_words}
+    large = ("pay", "c2", {"to": "bob", "amount": 6})
+    model = Scripted(calls(PAY, large), "done")
+    agent = agent_of(effects, model, stored, approval(mode, pay=policy))
+    state = call(agent, ASKED, THREAD)
+    assert actions(state) == [("pay", large[2])]
+    call(agent, resume(state, APPROVE), THREAD)
+    assert sorted(effects.lines()) == [PAID, "paid 6 to bob"]
+    assert [c["args"] for m in model.shown[-1] for c in getattr(m, "tool_calls", ())] == [PAY[2], large[2]]
+
+
+def test_a_person_is_not_shown_arguments_that_the_tool_gets_from_elsewhere(
+    mode: Any, call: Call, effects: Effects, stored: Any
+) -> None:
+    @tool
+    def pay(to: str, payer: Annotated[str, InjectedState("payer")]) -> str:
+        """Pay somebody."""
+        effects.witness.append(f"{payer} paid {to}")
+        return "paid"
+
+    class State(AgentState[Any]):
+        payer: str
+
+    model = Scripted(calls(("pay", "c1", {"to": "ana", "payer": "somebody else"})), "done")
+    agent = agent_of(effects, model, stored, approval(mode, pay=True), tools=[pay], state_schema=State)
+    state = call(agent, {**ASKED, "payer": "eve"}, THREAD)
+    assert actions(state) == [("pay", {"to": "ana"})]
+    assert "somebody else" not in repr(state["__interrupt__"])
+    call(agent, resume(state, APPROVE), THREAD)
+    assert effects.lines() == ["eve paid ana"]

@@ -46,6 +46,17 @@ class Verdict(NamedTuple):
     why: str = ""
 
 
+def apart(call: ToolCall) -> ToolCall:
+    """Return a call with arguments of its own, for those who may look at them or use them up, and not change the call."""
+    return {**call, "args": _copied(call["args"])}
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return [_copied(part) for part in value] if type(value) is list else value
+
+
 def verdict(policy: Policy, request: Any) -> Generator[Callable[[], Any], Any, Verdict]:
     """Evaluate `when`: only an explicit False lets a call pass; anything unclear is asked about."""
     when = policy.when
@@ -54,7 +65,7 @@ def verdict(policy: Policy, request: Any) -> Generator[Callable[[], Any], Any, V
 
     def evaluated() -> Any:
         try:
-            return when(request)
+            return when(request.override(tool_call=apart(request.tool_call)))
         except Exception as error:  # noqa: BLE001 - a predicate that fails must not open the gate
             return Raised(error)
 
@@ -75,7 +86,7 @@ def described(
         return f"{prefix}\n\nTool: {call['name']}\nArgs: {shown}"
     if isinstance(given, str):
         return given
-    found = yield lambda: given(call, state, runtime)
+    found = yield lambda: given(apart(call), state, runtime)
     if isinstance(found, Raised):
         raise found.error
     return str(found)

@@ -25,7 +25,7 @@ from waitpoint.agents.errors import ToolInvocationError
 from waitpoint.agents.policy import FREE, Policies, Policy
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.request import ToolCallRequest
-from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
+from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments, visible_args
 from waitpoint.checkpoint.base import JournalRow
 from waitpoint.errors import PayloadError, PermitUsedError, QuestionWithdrawn, UsageError
 from waitpoint.interrupts import effects, permits
@@ -174,7 +174,7 @@ def policy_of(tool: BaseTool, call: Mapping[str, Any], gated: Gated | None) -> t
 
 def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
     # What was judged is what runs, whoever holds the same lists and dicts: the tool itself may change them, and be retried.
-    call: ToolCall = {**request.tool_call, "args": _copied(request.tool_call["args"])}
+    call = decisions.apart(request.tool_call)
     request = replace(request, tool_call=call)
     policy, gated = policy_of(tool, call, None)
     journal: Journal | None = runtime.attempt.get()
@@ -207,13 +207,6 @@ def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:
     return Admission(edited, effect, action, gated.edit_notice)
 
 
-def _copied(value: Any) -> Any:
-    """Return arguments in lists and dicts of their own."""
-    if type(value) is dict:
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if type(value) is list else value
-
-
 def _refused(request: ToolCallRequest, gated: Gated) -> Steps:
     tool, journal = request.tool, runtime.attempt.get()
     if tool is None or journal is None or policy_of(tool, request.tool_call, gated)[0].kind != "ask":
@@ -239,7 +232,7 @@ def _effect(
         digest=digest,
         key=trail.next_key(),
         ordinal=0,
-        args=dict(call["args"]),
+        args=visible_args(tool, call["args"]),
         in_doubt=policy.in_doubt,
         idempotency_key=idempotency_key(journal, call, digest, trail.number),
         kind="tool",
@@ -408,7 +401,7 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
     if frozen is None:
         try:
             check_arguments(tool, request)
-            shown = canonical.payload(dict(call["args"]), path=f"{tool.name}.args")
+            shown = canonical.payload(visible_args(tool, call["args"]), path=f"{tool.name}.args")
         except (ToolInvocationError, PayloadError) as error:
             return error_message(str(error), call)
         verdict = yield from decisions.verdict(policy, request)
@@ -418,7 +411,8 @@ def _asked(request: ToolCallRequest, tool: BaseTool, policy: Policy, gated: Gate
             return request
         why = verdict.why
         here = runtime.scope("the description of a call").runtime
-        text = yield from decisions.described(policy.description, gated.prefix, call, request.state, here)
+        about: ToolCall = {**call, "args": visible_args(tool, call["args"])}
+        text = yield from decisions.described(policy.description, gated.prefix, about, request.state, here)
         frozen = {
             "type": TOOL_APPROVAL,
             "tool_call_id": call["id"] or "",

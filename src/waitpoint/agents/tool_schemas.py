@@ -36,6 +36,12 @@ def _args_schema(same: ByIdentity) -> dict[str, Any]:
     return schema
 
 
+def visible_args(tool: BaseTool | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that the tool takes from the model. What it gets from elsewhere would be shown and not be used."""
+    hidden = frozenset() if tool is None else injected_of(tool).hidden
+    return {name: value for name, value in args.items() if name not in hidden}
+
+
 def _untitled(schema: Any) -> Any:
     """Return a schema without the titles that pydantic makes of names; a property may be called "title"."""
     if isinstance(schema, list):

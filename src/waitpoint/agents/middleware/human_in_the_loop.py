@@ -21,7 +21,7 @@ from waitpoint.agents.tool_node import execute
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.agents.tool_node.node import tool_runtime
 from waitpoint.agents.tool_node.request import ToolCallRequest
-from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments
+from waitpoint.agents.tool_schemas import args_schema, argument_error, call_digest, check_arguments, visible_args
 from waitpoint.errors import ConfigError, PayloadError, QuestionWithdrawn
 from waitpoint.interrupts import interrupt
 from waitpoint.interrupts.journal import Journal, Question
@@ -355,7 +355,7 @@ class _Turn:
         try:
             if tool is not None:
                 check_arguments(tool, request)
-            shown = canonical.payload(dict(call["args"]), path=f"{call['name']}.args")
+            shown = canonical.payload(visible_args(tool, call["args"]), path=f"{call['name']}.args")
         except (ToolInvocationError, PayloadError) as error:
             self.answers[call["id"] or ""] = error_message(str(error), call)
             return None
@@ -365,7 +365,8 @@ class _Turn:
         if not verdict.asks:
             return None
         prefix = self.middleware.description_prefix
-        text = yield from decisions.described(policy.description, prefix, call, self.state, self.runtime)
+        about: ToolCall = {**call, "args": visible_args(tool, call["args"])}
+        text = yield from decisions.described(policy.description, prefix, about, self.state, self.runtime)
         return _Asked(call, policy, {"name": call["name"], "args": shown, "description": text}, verdict.why)
 
     # --- the question -------------------------------------------------------------------------------------------------

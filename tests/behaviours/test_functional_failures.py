@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from typing import Any
 
 import pytest
@@ -88,6 +89,35 @@ def test_a_failed_task_runs_again_when_the_thread_goes_on_and_finished_ones_do_n
         BROKEN.clear()
         assert call(body, None, config) == ["first", "second", "third"]
         assert sorted(DONE) == sorted(["first", "second", "third", broken])
+
+
+@pytest.mark.parametrize("look", ["result", "exception"])
+def test_a_wait_that_came_to_its_end_before_the_task_did_has_not_seen_how_it_failed(look: str, store: Store) -> None:
+    may_end = threading.Event()
+
+    @task
+    def slow() -> str:
+        DONE.append("slow")
+        may_end.wait()
+        if BROKEN:
+            raise Declined(402)
+        return "slow"
+
+    @entrypoint(checkpointer=store.saver)
+    def body(_: int) -> list[Any]:
+        future = slow()
+        if not may_end.is_set():
+            with pytest.raises(TimeoutError):
+                getattr(future, look)(timeout=0)
+            may_end.set()
+        return [interrupt("meanwhile?"), future.result()]
+
+    BROKEN.add("slow")
+    config = thread()
+    body.invoke(1, config)
+    BROKEN.clear()
+    assert body.invoke(Command(resume="yes"), config) == ["yes", "slow"]
+    assert DONE == ["slow", "slow"]
 
 
 def test_a_failed_task_runs_again_though_the_body_did_other_work_before_it_failed(store: Store, call: Call) -> None:

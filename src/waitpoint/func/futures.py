@@ -82,16 +82,18 @@ class BlockingFuture(Future[Any]):
         try:
             return super().result(timeout)
         except BaseException as error:
-            self.is_seen = True
-            self._owner.told(self, error)
+            if self.done():  # else it is the wait that ended, not the task
+                self.is_seen = True
+                self._owner.told(self, error)
             raise
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the task's exception, None if it has a result."""
         if timeout is None and self._owner.may_help():
             self.begin()
+        found = super().exception(timeout)
         self.is_seen = True
-        return super().exception(timeout)
+        return found
 
     def ending(self) -> BaseException | None:
         """Return what a task that is done raised, without counting as having looked."""

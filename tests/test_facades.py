@@ -32,3 +32,12 @@ def test_names_of_decisions_are_where_users_of_langchain_import_them() -> None:
     public = {name for name in declared if not name.startswith("_")} | {"Decision", "DecisionType", "InterruptMode"}
     assert public <= set(ours.__all__)
     assert all(hasattr(ours, name) for name in ours.__all__)
+
+
+def test_names_of_tool_nodes_are_where_users_of_langgraph_import_them() -> None:
+    ours = importlib.import_module("waitpoint.prebuilt")
+    peers = [importlib.import_module(path) for path in ("langgraph.prebuilt", "langgraph.prebuilt.tool_node")]
+    for name in ours.__all__:
+        assert hasattr(ours, name)
+        assert any(hasattr(peer, name) for peer in peers), name
+    assert {"AsyncToolCallWrapper", "ToolCallWrapper", "ToolInvocationError"} <= set(ours.__all__)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -57,7 +60,13 @@ def heard(process: subprocess.Popen[str], *libraries: str) -> list[Any]:
 def effects(folder: Path) -> dict[str, Any]:
     """Return what a program has done in its folder: all files but those in which a library keeps its own."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(KEPT_BY_LIBRARIES))
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+    return {str(p.relative_to(folder)): rows(p) if p.suffix == ".db" else p.read_bytes() for p in files}
+
+
+def rows(path: Path) -> list[str]:
+    """Return what is in a database. Tools run side by side, so the rows have no order."""
+    with closing(sqlite3.connect(path)) as connection:
+        return sorted(connection.iterdump())
 
 
 # --- what is meant to differ ------------------------------------------------------------------------------------------
@@ -79,16 +88,58 @@ def shown(parts: list[Any], *, parallel: bool) -> dict[str, Any]:
     return {"questions": sorted(questions, key=repr), "parts": sorted(rest, key=repr) if parallel else rest}
 
 
-def recorded(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a snapshot of a history, where LangGraph has only the last of the questions that a task asked."""
-    tasks = [{**task, "asks": task["asks"][-1:]} for task in state["tasks"]]
-    return {**state, "tasks": tasks, "asks": sorted([q for task in tasks for q in task["asks"]], key=repr)}
+def recorded(history: list[Any]) -> list[Any]:
+    """Return a history without its questions, of which LangGraph has only the last one of a task."""
+    return [{**state, "tasks": [{**task, "asks": None} for task in state["tasks"]], "asks": None} for state in history]
+
+
+def questions_of(history: list[Any]) -> list[Any]:
+    """Return the questions that the tasks of a history asked."""
+    return [[task["asks"] for task in state["tasks"]] for state in history]
+
+
+def are_among(theirs: list[Any], ours: list[Any]) -> bool:
+    """Whether each task's questions, as LangGraph recorded them, are among those that Waitpoint did."""
+    pairs = [pair for state in zip(theirs, ours, strict=True) for pair in zip(*state, strict=True)]
+    return all(bool(few) == bool(all_) and all(q in all_ for q in few) for few, all_ in pairs)
+
+
+def plain(value: Any) -> Any:
+    """Return what was told in the words that both agents have.
+
+    In batched mode LangChain's have no schema of the decisions; they frame a reviewer's words, write arguments with
+    spaces, and clear their notes of edits later.
+    """
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items() if not key.startswith("hitl_")}
+    if isinstance(value, list):
+        decided = value[:1] == ["Interrupt"] and isinstance(value[1], dict) and "action_requests" in value[1]
+        return [*value[:2], None] if decided else [plain(each) for each in value]
+    if isinstance(value, str):
+        value = re.sub(r"^User rejected the tool call for `\w+` with reason: ", "", value)
+        return re.sub(r"(?<=with arguments )\{.*\}(?=\.$)", compact, value, flags=re.MULTILINE)
+    return value
+
+
+def compact(found: re.Match[str]) -> str:
+    """Return JSON without spaces between its tokens."""
+    return json.dumps(json.loads(found[0]), separators=(",", ":"))
+
+
+def in_no_order(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a snapshot with the questions of each of its tasks in an order that does not depend on which came first."""
+    tasks = [
+        {**task, "asks": sorted(task["asks"], key=repr), "nested": task["nested"] and in_no_order(task["nested"])}
+        for task in state["tasks"]
+    ]
+    return {**state, "tasks": tasks}
 
 
 def compared(call: dict[str, Any], *, parallel: bool) -> dict[str, Any]:
     """Return what is to be the same of a call."""
-    history = [recorded(state) for state in call["history"]]
-    return {"parts": shown(call["parts"], parallel=parallel), "state": call["state"], "history": history}
+    call = plain(call)
+    parts, state = shown(call["parts"], parallel=parallel), in_no_order(call["state"])
+    return {"parts": parts, "state": state, "history": recorded(call["history"])}
 
 
 # --- the programs -----------------------------------------------------------------------------------------------------
@@ -107,7 +158,9 @@ def same_on_both(name: str, cuts: list[int], tmp_path: Path, *, parallel: bool =
         theirs, ours = heard(peer, "langchain", "langgraph"), heard(own, "waitpoint")
         for expected, found in zip(theirs, ours, strict=True):
             story.append(compared(found, parallel=parallel))
-            assert story[-1] == compared(expected, parallel=parallel), f"call {len(story) - 1}"
+            number = f"call {len(story) - 1}"
+            assert story[-1] == compared(expected, parallel=parallel), number
+            assert are_among(*(questions_of(plain(call)["history"]) for call in (expected, found))), number
         assert effects(here) == effects(there)
     return story
 
@@ -129,3 +182,17 @@ def test_an_email_assistant_sends_what_its_owner_approved(tmp_path: Path) -> Non
     # What the owner changed for the first meeting is remembered for the second.
     assert [json.loads(line)["minutes"] for line in done["calendar.jsonl"].splitlines()] == [30, 30]
     assert len(done["looked.jsonl"].splitlines()) == 4
+
+
+def test_an_sql_agent_runs_what_was_reviewed(tmp_path: Path) -> None:
+    story = same_on_both("sql_agent", [1, 4, 7, 8, 12], tmp_path, parallel=True)
+    questions = asked(story, lambda value: value.get("action") or [r["name"] for r in value["action_requests"]])
+    query, change, log = ["run_query"], [["change_rows", "change_rows", "order_copies"]], [["log_change"]]
+    assert questions == [query, [], query, query, query, [], change, log, [], change, log, []]
+    albums = [line for line in effects(tmp_path / "here")["shop.db"] if line.startswith('INSERT INTO "albums"')]
+    assert [line.partition("VALUES")[2] for line in albums] == [
+        "(1,1,'Pastel Blues',12.5,3);",
+        "(3,2,'Tago Mago',20.0,7);",
+        "(4,2,'Future Days',18.5,2);",
+        "(5,3,'Moondog',21.0,51);",
+    ]

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 from waitpoint.core.names import suggestion
 from waitpoint.errors import ConfigError
 from waitpoint.interrupts.effects import InDoubt, Probe
+from waitpoint.protocol.payloads import DecisionType
 
-DecisionType = Literal["approve", "edit", "reject", "respond"]
 DECISIONS: Final[tuple[DecisionType, ...]] = get_args(DecisionType)
 EVERY_TOOL: Final = "*"
 _PATTERN_CHARACTERS = frozenset("*?[")

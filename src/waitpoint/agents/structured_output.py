@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from types import UnionType
 from typing import Annotated, Any, Generic, NotRequired, Union, get_args, get_origin
 
@@ -20,13 +19,10 @@ from waitpoint.agents.errors import (
     StructuredOutputValidationError,
 )
 from waitpoint.agents.state import OmitFromInput
-from waitpoint.agents.tool_node.failures import error_message
-from waitpoint.errors import (
-    ConfigError,
-)
+from waitpoint.agents.tool_node.failures import HandleErrors, error_message
+from waitpoint.errors import ConfigError
 
 SchemaT = TypeVar("SchemaT", default=Any)
-HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
 
 
 class SchemaSpec(Generic[SchemaT]):

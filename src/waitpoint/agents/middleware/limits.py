@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
+from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.errors import ConfigError
 
 
@@ -37,4 +38,4 @@ class Limits:
 
 def refusals(calls: Iterable[Any], text: str) -> list[ToolMessage]:
     """Answer calls that will not run: a provider refuses a history in which a call has no result."""
-    return [ToolMessage(content=text, tool_call_id=call["id"], name=call["name"], status="error") for call in calls]
+    return [error_message(text, call) for call in calls]

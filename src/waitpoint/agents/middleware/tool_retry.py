@@ -18,6 +18,7 @@ from waitpoint.agents.middleware.retrying import (
     tried,
 )
 from waitpoint.agents.middleware.types import ToolCallRequest
+from waitpoint.agents.tool_node.failures import error_message
 
 
 class ToolRetryMiddleware(RetryingMiddleware):
@@ -69,10 +70,5 @@ class ToolRetryMiddleware(RetryingMiddleware):
         return self.tool_names is None or request.tool_call["name"] in self.tool_names
 
     def _failed(self, request: ToolCallRequest, error: Exception, attempts: int) -> ToolMessage:
-        name = request.tool_call["name"]
-        return ToolMessage(
-            content=self.failure_text(f"Tool {name!r}", error, attempts),
-            tool_call_id=request.tool_call["id"],
-            name=name,
-            status="error",
-        )
+        call = request.tool_call
+        return error_message(self.failure_text(f"Tool {call['name']!r}", error, attempts), call)

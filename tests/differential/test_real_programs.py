@@ -196,3 +196,16 @@ def test_an_sql_agent_runs_what_was_reviewed(tmp_path: Path) -> None:
         "(4,2,'Future Days',18.5,2);",
         "(5,3,'Moondog',21.0,51);",
     ]
+
+
+def test_a_research_team_buys_and_publishes_what_was_allowed(tmp_path: Path) -> None:
+    story = same_on_both("research_team", [1, 2, 5, 7, 10], tmp_path, parallel=True)
+    questions = asked(story, lambda value: value.get("source", value["ask"]))
+    archive, survey, publish, name = "paid/archive.txt", "paid/survey.txt", "publish", "name of the file"
+    first = [[archive, survey], [archive], [publish], [publish], [name], []]
+    assert questions == [*first, [archive, survey], [publish], [name], []]
+    done = effects(tmp_path / "here")
+    bought = [json.loads(line)["source"] for line in done["bills.jsonl"].splitlines()]
+    assert (bought[0], sorted(bought[1:])) == (survey, [archive, survey])
+    assert done["shelf/harbour.txt"].decode().endswith("Harbours are dredged in spring. (shorter)\n")
+    assert b"In 1890 there were 40 boats." in done["shelf/again.txt"]

@@ -89,6 +89,16 @@ def sent_messages(lib: Library) -> Any:
     return graph.add_conditional_edges(lib.START, lambda s: [lib.Send("echo", given)]).compile()
 
 
+def a_command_to_the_parent(lib: Library) -> Any:
+    def hands_over(state: Any) -> Any:
+        update = {"messages": [*state["messages"], HumanMessage("handed over", id="h")]}
+        return lib.Command(goto="last", graph=lib.Command.PARENT, update=update)
+
+    inner = chain(lib, None, a=speaks("hello world"), b=hands_over)
+    graph = lib.StateGraph(lib.MessagesState).add_node("inner", inner, destinations=("last",))
+    return graph.add_node("last", whole).add_edge(lib.START, "inner").compile(checkpointer=lib.saver())
+
+
 def a_model_as_state(lib: Library) -> Any:
     State = create_model("State", messages=(Annotated[list[Any], lib.add_messages], []))
     return chain(lib, None, State, one=speaks("hello world"), two=lambda s: State(messages=s.messages))
@@ -115,6 +125,7 @@ PROGRAMS = [
     a_function_that_calls_a_graph,
     a_question,
     sent_messages,
+    a_command_to_the_parent,
     a_model_as_state,
     pushed_messages,
 ]

@@ -33,13 +33,13 @@ def sent(run: Run, task: Task) -> Iterable[Emit]:
 
 
 def returned(run: Run, task: Task) -> Iterable[Emit]:
-    """Show the messages that a task returned."""
+    """Show the messages that a task returned. Those of a command to a parent graph are passed on, nobody says them."""
     if MODE not in run.modes:
         return
-    if task.name == START:
+    scope = None if task.name == START else next(s for s in run.scopes if s.task.task_id == task.id)
+    if scope is None or scope.sent_up:
         yield _known(run, _written(task))
         return
-    scope = next(s for s in run.scopes if s.task.task_id == task.id)
     for message in messages_in(_written(task)):
         yield Emit(run.shown_ns, MODE, Said("whole", message, scope.told))
 

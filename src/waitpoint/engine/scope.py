@@ -57,6 +57,7 @@ class TaskScope:
     started_at: float = field(default_factory=clock.now)
     tries: int = 1
     pushed: list[tuple[str, Any]] = field(default_factory=list)  # messages to be written with what the body returns
+    sent_up: bool = False  # the task's result is a command that a graph inside it sent to its parent
     loop: Any = None  # of the driver, if that is asynchronous
     _config: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None

@@ -296,6 +296,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
             command = sent.args[0]
             if command.graph == Command.PARENT:
                 raise
+            scope.sent_up = True
             return collect(spec, node.name, command)  # a graph inside this node spoke to this graph
         except GraphBubbleUp:
             raise

@@ -29,8 +29,10 @@ static: venv
 check: static
 	$(PYTEST) $(SIDE_BY_SIDE) $(FAST)
 
+# While the first Python's tests run, the environments of the others are made: that mostly waits for the network.
 test: static
-	$(PYTEST) $(SIDE_BY_SIDE)
+	@scripts/test-other-pythons --prepare >/dev/null 2>&1 & prepared=$$!; \
+	$(PYTEST) $(SIDE_BY_SIDE); result=$$?; wait $$prepared || true; exit $$result
 	@scripts/test-other-pythons
 
 # Chaos, mass kills, millions: minutes to hours, never part of CI.

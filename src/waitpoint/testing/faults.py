@@ -76,7 +76,7 @@ class FaultySaver(BaseCheckpointSaver):
     def __init__(self, inner: BaseCheckpointSaver, points: Points, *, reads: bool = False) -> None:
         self.inner = inner
         self.points = points
-        self.blocking = inner.blocking
+        self.blocking = True  # a point may hold whoever passes it
         self._reads = reads
 
     @property

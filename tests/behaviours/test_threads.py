@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -311,12 +312,14 @@ class Running:
 
     def waits(self, saver: Any, work: Callable[[], Any]) -> Future[Any]:
         """Start a call and return once it has looked at the running thread, and so waits for its rest."""
-        looked = threading.Event()
+        looked, looks = threading.Event(), count(1)
         plain = type(saver).thread
 
         def thread_row(key: Any) -> Any:
-            looked.set()
-            return plain(saver, key)
+            row = plain(saver, key)
+            if next(looks) > 1:  # the first may be the opening's, that waits for nothing yet
+                looked.set()
+            return row
 
         saver.thread = thread_row
         future = self.pool.submit(work)

@@ -107,11 +107,11 @@ def are_among(theirs: list[Any], ours: list[Any]) -> bool:
 def plain(value: Any) -> Any:
     """Return what was told in the words that both agents have.
 
-    In batched mode LangChain's have no schema of the decisions; they frame a reviewer's words, write arguments with
-    spaces, and clear their notes of edits later.
+    In batched mode LangChain's have no schema of the decisions; they frame a reviewer's words, and write arguments with
+    spaces.
     """
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items() if not key.startswith("hitl_")}
+        return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list):
         decided = value[:1] == ["Interrupt"] and isinstance(value[1], dict) and "action_requests" in value[1]
         return [*value[:2], None] if decided else [plain(each) for each in value]
@@ -126,19 +126,20 @@ def compact(found: re.Match[str]) -> str:
     return json.dumps(json.loads(found[0]), separators=(",", ":"))
 
 
-def in_no_order(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with the questions of each of its tasks in an order that does not depend on which came first."""
+def settled(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a snapshot with the questions of each task in one order, and without an agent's own notes of decisions."""
     tasks = [
-        {**task, "asks": sorted(task["asks"], key=repr), "nested": task["nested"] and in_no_order(task["nested"])}
+        {**task, "asks": sorted(task["asks"], key=repr), "nested": task["nested"] and settled(task["nested"])}
         for task in state["tasks"]
     ]
-    return {**state, "tasks": tasks}
+    values = {key: value for key, value in state["values"].items() if not key.startswith("hitl_")}
+    return {**state, "values": values, "tasks": tasks}
 
 
 def compared(call: dict[str, Any], *, parallel: bool) -> dict[str, Any]:
     """Return what is to be the same of a call."""
     call = plain(call)
-    parts, state = shown(call["parts"], parallel=parallel), in_no_order(call["state"])
+    parts, state = shown(call["parts"], parallel=parallel), settled(call["state"])
     return {"parts": parts, "state": state, "history": recorded(call["history"])}
 
 

@@ -298,3 +298,40 @@ def test_tools_are_told_the_same(message: AIMessage, use_async: bool) -> None:
     ours = events(WAITPOINT, message, use_async=use_async)
     assert ours == events(LANGGRAPH, message, use_async=use_async)
     assert ours[0][0]["event"] == "tool-started"
+
+
+class Shown(TypedDict):
+    log: Annotated[list[Any], operator.add]
+
+
+class Private(Shown):
+    notes: Annotated[list[Any], operator.add]
+
+
+def parts_of_a_private_child(lib: Library, mode: str, *, called: bool) -> list[Any]:
+    child = lib.StateGraph(Private, input_schema=Shown, output_schema=Shown)
+    child.add_node("notes", lambda s: {"log": ["seen"], "notes": ["unseen"]})
+    child.add_node("only", lambda s: {"notes": ["unseen"]})
+    child.add_node("ask", lambda s: {"log": [lib.interrupt("?")]})
+    built = child.add_edge(lib.START, "notes").add_edge("notes", "only").add_edge("only", "ask").compile()
+
+    def calls(state: State) -> Any:
+        return built.invoke({"log": []})
+
+    graph = lib.StateGraph(State).add_node("child", calls if called else built).add_edge(lib.START, "child")
+    compiled = graph.compile(checkpointer=lib.saver())
+    found = []
+    for given in ({"log": ["in"]}, lib.Command(resume="yes")):
+        for namespace, part in compiled.stream(given, CONFIG, stream_mode=mode, subgraphs=True):
+            if "__interrupt__" not in part:
+                found.append((len(namespace), part))
+    return found
+
+
+@pytest.mark.parametrize("called", [False, True], ids=["a node", "called"])
+@pytest.mark.parametrize("mode", ["values", "updates"])
+def test_a_graph_inside_another_shows_the_keys_of_its_output(mode: str, called: bool) -> None:
+    ours = parts_of_a_private_child(WAITPOINT, mode, called=called)
+    assert ours == parts_of_a_private_child(LANGGRAPH, mode, called=called)
+    assert len(ours) > 3
+    assert "unseen" not in repr(ours)

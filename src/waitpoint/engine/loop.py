@@ -68,13 +68,13 @@ def _greeting(run: Run) -> Steps:
     if run.modes:
         yield from detailing.entered(run)
     if "values" in run.modes and run.shows_start:
-        yield Emit(run.shown_ns, "values", run.shown(run.values))
+        yield Emit(run.shown_ns, "values", run.part(run.values))
     if run.modes:
         yield from detailing.reached(run)
         yield from saying.known(run)
     for task in run.tasks if "updates" in run.modes else ():
         if task.cached:
-            update = {task.name: outcomes.shown(run.spec, task.result), "__metadata__": {"cached": True}}
+            update = {task.name: outcomes.shown(run.spec, task.result, run.part_keys), "__metadata__": {"cached": True}}
             yield from run.emit("updates", update)
 
 
@@ -165,7 +165,8 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
             yield from saying.returned(run, task)
         if "updates" in run.modes and task.name != START:
             from_cache = {"__metadata__": {"cached": True}} if outcome.body.is_cached else {}
-            yield Emit(run.shown_ns, "updates", {task.name: outcomes.shown(run.spec, outcome.result), **from_cache})
+            update = outcomes.shown(run.spec, outcome.result, run.part_keys)
+            yield Emit(run.shown_ns, "updates", {task.name: update, **from_cache})
     if run.modes and not outcome.body.is_cached:
         yield from detailing.ended(run, task)
 
@@ -284,8 +285,8 @@ def _advance(run: Run) -> Deciding:
     rests = not run.tasks or stops or over
     run.end = "breakpoint" if stops else "finished"
     yield from _save_step(run, row, writes, rests=rests and not (over and run.tasks))
-    if "values" in run.modes and not written.isdisjoint(spec.shown_keys):
-        yield Emit(run.shown_ns, "values", run.shown(values))
+    if "values" in run.modes and not written.isdisjoint(run.part_keys):
+        yield Emit(run.shown_ns, "values", run.part(values))
     if run.modes:
         yield from detailing.reached(run)
     if over:
@@ -340,7 +341,7 @@ def _pause(run: Run) -> Deciding:
     interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
     if interrupts and "values" in run.modes:
-        shown = None if run.spec.is_function else run.shown(run.visible())
+        shown = None if run.spec.is_function else run.part(run.visible())
         yield from run.emit("values", {**(shown if isinstance(shown, dict) else {}), INTERRUPT: interrupts})
     return True
 

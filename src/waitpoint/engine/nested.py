@@ -137,6 +137,7 @@ def through(session: Session) -> Any:
     live = session.call.live
     if live is not None:
         session.call.around.show = _shower(live, session.call.shown_ns)
+        session.call.around.shows_output = True
     return live
 
 

@@ -82,11 +82,14 @@ def read_error(row: OutcomeRow) -> str | None:
     return error
 
 
-def shown(spec: GraphSpec, result: Result | None) -> Any:
-    """Return a task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats."""
+def shown(spec: GraphSpec, result: Result | None, only: Sequence[str] | None = None) -> Any:
+    """Return a task's update as stream mode `updates` shows it: None, one dict, or a dict per write if a key repeats.
+
+    `only` are the keys that are shown, if not all of the state are.
+    """
     if result is None:
         return None
-    keys = spec.shown_keys
+    keys = spec.shown_keys if only is None else only
     writes = [(k, v) for k, v in result.writes if k in keys]
     if not writes:
         return None

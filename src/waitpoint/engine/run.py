@@ -82,6 +82,15 @@ class Run:
         """Return these values as streams and snapshots show them; the containers are fresh."""
         return self._picked(values, self.spec.shown_keys)
 
+    @property
+    def part_keys(self) -> tuple[str, ...]:
+        """The keys that modes `values` and `updates` show: of a graph that is invoked inside a task, those of its output."""
+        return self.spec.output_keys if self.around.shows_output else self.spec.shown_keys
+
+    def part(self, values: dict[str, Any]) -> Any:
+        """Return these values as mode `values` shows them; the containers are fresh."""
+        return self._picked(values, self.part_keys)
+
     def output(self) -> Any:
         """Return what `invoke` returns; the containers are fresh."""
         return self._picked(self.visible(), self.spec.output_keys)

@@ -39,6 +39,7 @@ class Surroundings:
     listen: Callable[[Any, Any], Any] | None = None  # adds to a task's callbacks what hears its models and tools
     cache: BaseCache[Any] | None = None
     show: Callable[[str, Any], None] | None = None  # takes what tasks show while they run, if that goes out at once
+    shows_output: bool = False  # `values` and `updates` show no more than what the run returns
 
 
 @dataclass(slots=True, eq=False, repr=False)

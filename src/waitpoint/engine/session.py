@@ -137,7 +137,7 @@ class Session:
 
     def _show_rest(self, run: Run) -> Steps:
         interrupts = run.interrupts()
-        shown = None if interrupts and run.spec.is_function else run.shown(run.visible())
+        shown = None if interrupts and run.spec.is_function else run.part(run.visible())
         if "values" in run.modes:
             extra = {INTERRUPT: interrupts} if interrupts else {}
             yield Emit(run.shown_ns, "values", {**shown, **extra} if isinstance(shown, dict) else extra or shown)

@@ -68,7 +68,7 @@ class _Start:
     def run(self, call: Invocation, segment: Segment | None) -> Run:
         """Return the run that begins with these tasks; its first values are shown if the input wrote any."""
         run = run_of(call, self.head, segment, self.tasks)
-        run.shows_start = not self.written.isdisjoint(call.spec.shown_keys)
+        run.shows_start = not self.written.isdisjoint(run.part_keys)
         run.entry = self.entry
         return run
 

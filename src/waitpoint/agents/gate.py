@@ -169,7 +169,8 @@ def policy_of(tool: BaseTool, call: Mapping[str, Any], gated: Gated | None) -> t
             rules = around.policies
             found += [(rules.of(name) if name in has else rules.named(name), around) for name in names]
     known = [(policy, of) for policy, of in found if policy is not None]
-    return max(known, key=lambda each: each[0].strictness, default=(FREE, Gated()))
+    strictest, of = max(known, key=lambda each: each[0].strictness, default=(FREE, Gated()))
+    return strictest.within(policy for policy, _ in known), of
 
 
 def _admitted(request: ToolCallRequest, tool: BaseTool) -> Steps:

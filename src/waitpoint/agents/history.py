@@ -112,7 +112,8 @@ def settle(values: dict[str, Any], unfinished: Sequence[Unfinished]) -> dict[str
 
 def _left(message: AIMessage, call: Any, task: Unfinished | None) -> ToolMessage:
     text = LEFT["due" if task is None else task.state]
-    error = "" if task is None else task.error or ""
+    # Its kind only: what an error says may be meant for who runs the agent.
+    error = "" if task is None else (task.error or "").partition("(")[0]
     answer_id = ids.hashed("left", message.id or "", call["id"] or "")
     return error_message(text.format(tool=call["name"], error=error), call, id=answer_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, get_args
 
@@ -53,6 +53,17 @@ class Policy:
         """How much it forbids, to be compared: a predicate may let a call pass, and then a person what is allowed."""
         kind = {"free": 0, "ask": 1 if self.when is not None else 2, "deny": 3}[self.kind]
         return kind, -sum(decision in self.allowed for decision in ("approve", "edit"))  # the others run nothing
+
+    def within(self, others: Iterable[Policy]) -> Policy:
+        """Return this policy joined with others that ask: what lets a call run all must allow, what does not any may."""
+        asking = [p for p in others if p.kind == "ask"] if self.kind == "ask" else []
+        if len(asking) < 2:
+            return self
+        everywhere = [d for d in DECISIONS if all(d in p.allowed for p in asking)]
+        anywhere = [d for d in ("reject", "respond") if any(d in p.allowed for p in asking)]
+        allowed = tuple(d for d in DECISIONS if d in everywhere or d in anywhere) or ("reject",)
+        in_doubt = "ask" if any(p.in_doubt == "ask" for p in asking) else self.in_doubt
+        return replace(self, allowed=allowed, in_doubt=in_doubt)
 
 
 FREE = Policy("free", in_doubt="rerun")

@@ -285,11 +285,12 @@ class _Turn:
         asked: list[_Asked] = []
         granted: list[Any] = []
         for call in calls:
-            policy = self.middleware.policies.of(call["name"])
-            if policy is not None and policy.kind == "deny" and self._has(call["name"]):
+            own = self.middleware.policies.of(call["name"])
+            if own is not None and own.kind == "deny" and self._has(call["name"]):
                 self.answers[call["id"] or ""] = error_message(decisions.DENIED.format(tool=call["name"]), call)
-            if policy is None or call not in gated:
+            if call not in gated:
                 continue
+            policy, _ = self._rule(call["name"])
             found = yield from self._sorted(call, policy, frozen)
             if found is not None:
                 asked.append(found)

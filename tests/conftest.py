@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_left_to_another_python(item: pytest.Item) -> bool:
     """Peers and providers are other people's code; of a test that takes every store, one store shows the Python.
 
-    The cases of such tests are dealt out: each is run by one Python in two.
+    The cases of such tests are dealt out: each Python takes a third.
     """
     folder = item.nodeid.split("/")[1]
     if folder in {"differential", "providers"}:
@@ -38,4 +38,4 @@ def _is_left_to_another_python(item: pytest.Item) -> bool:
     case = item.nodeid.partition("[")[2].lower()
     if folder not in {"agents", "behaviours", "founding", "scenarios"} or not case:
         return False
-    return "sqlite" in case or zlib.crc32(item.nodeid.encode()) % 2 != sys.version_info.minor % 2
+    return "sqlite" in case or zlib.crc32(item.nodeid.encode()) % 3 != sys.version_info.minor % 3

@@ -13,9 +13,13 @@ import getpass
 import os
 import shlex
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":  # the imports take a second or two, and nothing is open yet: Ctrl-C simply ends it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from cleanup_agent import TASK, Folder, make_agent
 from pydantic import ValidationError
@@ -51,6 +55,7 @@ graph = make_agent(Folder(HERE / "files"), (HERE / "model.txt").read_text())
 
 def main() -> int:
     """Run the demo to its end, or to where the person leaves it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = arguments()
     place = Path(options.folder)
     if not prepare(place, options):

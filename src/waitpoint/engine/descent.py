@@ -140,7 +140,7 @@ def _below(above: Level, level: Level, around: Head) -> Head:
     ns = below(around.ns, own) if old.ns == below(above.head.ns, before) else old.ns
     at = below(around.origin.at or around.ns, own)
     new = replace(old, id=ids.checkpoint_id(around.id), ns=ns, parent_id=old.id, step=old.step + 1, source="fork",
-                  created_at=clock.now(), passed=(), moved_at=0)  # fmt: skip
+                  created_at=clock.now(), metadata=around.metadata, passed=(), moved_at=0)  # fmt: skip
     new.parent_ns = None if ns == old.ns else old.ns
     parents = {**around.origin.parents, around.ns: around.id}
     new.origin = Origin(parents, at if at != ns else "", old.origin.branched(old.id, new.id).gaps)

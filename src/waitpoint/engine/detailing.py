@@ -20,6 +20,12 @@ from waitpoint.records import START, CheckpointMetadata, Interrupt
 
 Kind = Literal["checkpoint", "task", "task_result"]
 
+# What configs name checkpoints by, what a node is told of itself, and what each checkpoint says anyway.
+_OURS = frozenset({
+    "thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id", "langgraph_step", "langgraph_node",
+    "langgraph_triggers", "langgraph_path", "langgraph_checkpoint_ns", "source", "step", "parents",
+})  # fmt: skip
+
 
 def config_of(key: ThreadKey, head: Head) -> dict[str, Any]:
     """Return the config that names a checkpoint; inside another graph, with the checkpoints of those around it."""
@@ -44,9 +50,18 @@ def _config(key: ThreadKey, ns: str, checkpoint_id: str, parents: Mapping[str, s
 
 def metadata_of(head: Head) -> CheckpointMetadata:
     """Return a checkpoint's metadata, as snapshots show it."""
-    metadata: CheckpointMetadata = {"source": head.source, "step": head.step, "parents": dict(head.origin.parents)}  # type: ignore[typeddict-item]
-    metadata.update(head.metadata)  # type: ignore[typeddict-item]
-    return metadata
+    own = {"source": head.source, "step": head.step, "parents": dict(head.origin.parents)}
+    return {**own, **head.metadata, **own}  # type: ignore[typeddict-item]
+
+
+def metadata_from(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Take from a config what goes into the metadata of every checkpoint of its run: the user's own plain values."""
+    given = {**config.get("configurable", {}), **config.get("metadata", {})}
+    return {
+        k: v
+        for k, v in given.items()
+        if k not in _OURS and not k.startswith("__") and isinstance(v, str | int | float | bool)
+    }
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def run_of(call: Invocation, head: Head, segment: Segment | None, tasks: list[Ta
     around.recorder, around.registry = segment, call.registry
     run = Run(
         call.spec, call.registry, head, segment, around, call.breakpoints, call.modes, call.shown_ns, tasks=tasks,
-        step_timeout=call.step_timeout, debug=call.debug,
+        step_timeout=call.step_timeout, debug=call.debug, metadata=call.metadata,
     )  # fmt: skip
     entry = 1 if head.control.due == (START,) else 0
     run.step_limit = head.step + entry + call.recursion_limit

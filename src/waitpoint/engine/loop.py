@@ -266,7 +266,7 @@ def _advance(run: Run) -> Deciding:
         control = next_control(spec, head.control, results, deferred)
         at = clock.now()
         new = Head(ids.checkpoint_id(head.id), head.ns, head.id, head.step + 1, "loop", at, values, {}, control)
-        new.metadata, new.input_digest, new.origin = head.metadata, head.input_digest, head.origin
+        new.metadata, new.input_digest, new.origin = run.metadata, head.input_digest, head.origin
         if run.segment is not None:
             new.refs = store_values(spec, head, values, written | run.patched, run.writer)
             row = to_row(new, run.writer)

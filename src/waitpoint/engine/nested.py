@@ -95,7 +95,6 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.around.emit_custom = _writer(around.live, call.shown_ns) if "custom" in around.live_modes else None
     saying.hear(call.around, around.live_modes, around.live, call.shown_ns)
     call.modes = call.modes | around.live_modes
-    call.metadata = {}
     is_node = not number and run.spec.nodes[task.node].call.kind == "graph"
     may_vary = is_node or bool(run.patched)
     return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, origin, may_vary, remembers))

@@ -45,6 +45,7 @@ class Run:
     entry: tuple[Head, str] | None = None  # the input's checkpoint and the id of its task, if the run begins past it
     is_root: bool = True
     debug: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)  # of the checkpoints that this run makes
     # the present superstep
     tasks: list[Task] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)  # the head's, with what commands laid over them

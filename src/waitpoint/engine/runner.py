@@ -18,6 +18,7 @@ from waitpoint.engine.breakpoints import Breakpoints, checked
 from waitpoint.engine.commands import Emit
 from waitpoint.engine.composing import Composable
 from waitpoint.engine.declared import Declared
+from waitpoint.engine.detailing import metadata_from
 from waitpoint.engine.drive import Parts, drive
 from waitpoint.engine.drive_async import AsyncParts, drive_async, in_thread
 from waitpoint.engine.invocation import Invocation
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from waitpoint.engine.drawing import Drawing
     from waitpoint.stream.mux import Factory
     from waitpoint.stream.pump import Part
-
-RESERVED = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"})
 
 
 class Runner(Composable):
@@ -356,6 +355,7 @@ class Runner(Composable):
         call.recursion_limit, call.step_timeout = limit, self.step_timeout
         call.lacks_context = context is None and self.context_schema is not None
         call.modes = frozenset(shape.modes) if shape is not None else frozenset()
+        call.metadata = metadata_from(full)
         self._apply(call, options)
         if scope is not None:
             if self.spec.asker is not None and runtimes.attempt.get().recorder is None:
@@ -364,7 +364,6 @@ class Runner(Composable):
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             call.saver, call.key = self.checkpointer, self.key_of(full)
             call.checkpoint_ns, call.checkpoint_id = snapshots.place(full)
-            call.metadata = _metadata(full)
         elif self.checkpointer is True:
             raise UsageError(
                 f"Graph {self.name!r} was compiled with checkpointer=True, which is for graphs inside another graph; to "
@@ -437,13 +436,3 @@ def _choice(options: dict[str, Any], name: str, allowed: tuple[str, ...], defaul
 def _at_once(session: Session) -> int | None:
     limit = session.call.around.config.get("max_concurrency")
     return limit if isinstance(limit, int) and limit > 0 else None
-
-
-def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Take from the config what goes into the metadata of every checkpoint of the run: the user's own plain values."""
-    given = {**config.get("metadata", {}), **config.get("configurable", {})}
-    return {
-        k: v
-        for k, v in given.items()
-        if k not in RESERVED and not k.startswith("__") and isinstance(v, str | int | float | bool)
-    }

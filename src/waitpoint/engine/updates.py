@@ -23,7 +23,7 @@ from waitpoint.core.plan import Control, due_tasks
 from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.descent import Level, again, descend, is_open, remembered
-from waitpoint.engine.detailing import config_of
+from waitpoint.engine.detailing import config_of, metadata_from
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.inner import declared_at
 from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
@@ -61,9 +61,13 @@ def update(
         )
     while True:
         try:
-            if ns:
-                return _UpdateInside(graph, inside, saver, key, (ns, checkpoint_id)).apply(supersteps)
-            return _Update(graph, saver, key, checkpoint_id).apply(supersteps)
+            attempt = (
+                _Update(graph, saver, key, checkpoint_id)
+                if not ns
+                else (_UpdateInside(graph, inside, saver, key, (ns, checkpoint_id)))
+            )
+            attempt.metadata = metadata_from(config)
+            return attempt.apply(supersteps)
         except ThreadChanged:
             continue  # someone was first: look again and write after what they left
 
@@ -126,6 +130,7 @@ class _Update:
         self.writer = ItemWriter(Numbers(self.thread.next_item if self.thread is not None else 0), graph.registry)
         self.rows: list[Any] = []
         self.outcomes: dict[str, OutcomeRow] = {}  # by task, for checkpoints that are made here
+        self.metadata: dict[str, Any] = {}  # of all that is made here
 
     def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
         """Write all supersteps in one transition; return the config of the last checkpoint."""
@@ -269,6 +274,7 @@ class _Update:
             new.origin = head.origin.branched(head.id, new.id) if is_branch else head.origin
             new.input_digest = head.input_digest
             new.parent_ns = head.parent_ns if head.row is None and head.parent_ns is not None else None
+        new.metadata = self.metadata
         new.moved_at = self.thread.fence + self.comes_after if self.thread is not None else 1
         stopped = head is not None and self.thread is not None and self.thread.status == "idle"
         if stopped and head is not None:
@@ -325,6 +331,7 @@ class _UpdateInside(_Update):
         old = self.levels[-1].head
         if self.outermost is None:
             return old
+        self.outermost.metadata = self.metadata
         *between, copy = again(self.levels, self.outermost)
         for level, head in zip(self.levels[:-1], (self.outermost, *between), strict=True):
             writer = ItemWriter(self.writer.numbers, level.registry)

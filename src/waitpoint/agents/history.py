@@ -8,6 +8,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 
 from waitpoint import ids
+from waitpoint.agents import settled
 from waitpoint.agents.tool_node.failures import error_message
 from waitpoint.core.spec import Unfinished
 
@@ -72,17 +73,33 @@ def malformed_answers(message: AIMessage) -> list[ToolMessage]:
 
 def repaired(messages: Sequence[AnyMessage]) -> list[AnyMessage] | None:
     """Return a history in which each malformed call is answered, after the other answers; None if each one is already."""
-    answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    begun = settled.of(messages).messages
+    new = messages[len(begun) :] if begun else messages
+    if not any(isinstance(m, AIMessage) and m.invalid_tool_calls for m in new):
+        return None
+    answered = {m.tool_call_id for m in new if isinstance(m, ToolMessage)}
     out: list[AnyMessage] = []
     due: list[ToolMessage] = []
-    for message in messages:
+    for message in new:
         if due and not isinstance(message, ToolMessage):
             out, due = [*out, *due], []
         out.append(message)
         if isinstance(message, AIMessage) and message.invalid_tool_calls:
             due = [answer for answer in malformed_answers(message) if answer.tool_call_id not in answered]
     out += due
-    return out if len(out) > len(messages) else None
+    return [*begun, *out] if len(out) > len(new) else None
+
+
+def shown(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a history as the model is shown it."""
+    begun = settled.of(messages)
+    return [*begun.shown, *map(readable, messages[len(begun.messages) :])]
+
+
+def has_id(messages: Sequence[Any], message_id: str | None) -> bool:
+    """Whether a message of a history has this id."""
+    begun = settled.of(messages)
+    return message_id in begun.ids or any(getattr(m, "id", None) == message_id for m in messages[len(begun.messages) :])
 
 
 def readable(message: BaseMessage) -> BaseMessage:
@@ -125,7 +142,10 @@ def valid(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
     without an answer gets one that says so, an answer without a call is left out.
     """
     given = list(messages)
-    if _is_valid(given):
+    begun = settled.of(given)
+    end = settled.end_of_valid(given, len(begun.messages))
+    if end is not None:
+        settled.keep(given, begun, end, readable)
         return given
     stray = _stray_answers(given)
     out: list[AnyMessage] = []
@@ -175,18 +195,3 @@ def _missing(message: AIMessage, call: Any) -> ToolMessage:
         status="error",
         id=ids.hashed("missing", message.id or "", call["id"]),
     )
-
-
-def _is_valid(messages: Sequence[AnyMessage]) -> bool:
-    """Whether every call is answered right after its message, in order, and nothing else is answered."""
-    awaited: list[str] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if not awaited or awaited.pop(0) != message.tool_call_id:
-                return False
-            continue
-        if awaited:
-            return False
-        if isinstance(message, AIMessage):
-            awaited = [c["id"] for c in (*message.tool_calls, *message.invalid_tool_calls) if c["id"] is not None]
-    return not awaited

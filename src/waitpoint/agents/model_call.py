@@ -180,7 +180,7 @@ class ModelCall:
         else:
             bound = request.model.bind(**settings) if settings else request.model
         system = [] if request.system_message is None else [request.system_message]
-        return bound, strategy, [*system, *map(history.readable, request.messages)]
+        return bound, strategy, [*system, *history.shown(request.messages)]
 
     def _check_known(self, tools: Sequence[Any], strategy: Any) -> None:
         """Refuse tools and results that the agent could not run or recognise when the model calls them.
@@ -302,8 +302,7 @@ def _identified(message: Any, state: Any = None) -> AIMessage:
     changes: dict[str, Any] = {} if calls == message.tool_calls else {"tool_calls": calls}
     if broken != message.invalid_tool_calls:
         changes["invalid_tool_calls"] = broken
-    taken = {getattr(earlier, "id", None) for earlier in (state or {}).get("messages", ())}
-    if not _is_text(message.id) or message.id in taken:
+    if not _is_text(message.id) or (state is not None and history.has_id(state.get("messages", ()), message.id)):
         changes["id"] = str(uuid.uuid4())
     whole: AIMessage = message.model_copy(update=changes)
     return whole  # never the model's own object, which it may give again

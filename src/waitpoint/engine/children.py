@@ -113,7 +113,7 @@ def _remembering(call: Invocation, segment: Segment, parent: Parent) -> Generato
         return (yield from _begun(call, segment, parent, None, ()))
     before = yield Store(heads.read, (saver, key, base.checkpoint, call.registry))
     call.key = key
-    left = yield from left_behind(call, saver, base, forking=base is not loaded)
+    left = yield from left_behind(call, saver, base, before, forking=base is not loaded)
     return (yield from _begun(call, segment, parent, before, left))
 
 

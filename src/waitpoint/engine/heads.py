@@ -24,7 +24,9 @@ from waitpoint.engine import places
 from waitpoint.records import Send
 
 INLINE_BYTES = 64
+SENT_BYTES = 256  # what is sent to a task is referred to twice, and as an item would part those of a list that grows
 MAX_RANGES = 64
+FEW_RANGES = 48  # that are left when there were too many
 FRESH_TAIL = 16
 CACHED_HEADS = 256
 
@@ -146,13 +148,16 @@ class ItemWriter:
         """End a superstep: objects may change from now on, so they are no longer known."""
         self._known.clear()
 
-    def whole(self, value: Any, path: str, *, fresh: bool = False) -> Ref:
-        """Store one value; `fresh` encodes it even if this object was stored in this step (it may have changed)."""
+    def whole(self, value: Any, path: str, *, fresh: bool = False, inline: int = INLINE_BYTES) -> Ref:
+        """Store one value; `fresh` encodes it even if this object was stored in this step (it may have changed).
+
+        Up to `inline` bytes are no item: the reference is the encoded value itself.
+        """
         known = None if fresh else self._known.get(id(value))
         if known is not None:
             return known[1]
         data = codec.dumps(value, self.registry, path=path)
-        if len(data) <= INLINE_BYTES:
+        if len(data) <= inline:
             return data
         seq = self.numbers.take(1)
         self.items.append(ItemRow(seq, data))
@@ -183,6 +188,10 @@ class ItemWriter:
             self._known.setdefault(id(value), (value, number))
         return numbers
 
+    def sent(self, send: Send) -> list[Any]:
+        """Store what goes to a task."""
+        return [send.node, self.whole(send.arg, f"Send({send.node})", inline=SENT_BYTES), send.timeout]
+
     def written(self, value: Any, path: str, *, itemised: bool) -> Ref:
         """Store what a task wrote; a list for an itemised key by its elements."""
         if itemised and isinstance(value, list):
@@ -196,7 +205,7 @@ class InlineWriter(ItemWriter):
     def __init__(self, registry: Registry) -> None:
         super().__init__(Numbers(), registry)
 
-    def whole(self, value: Any, path: str, *, fresh: bool = False) -> Ref:  # noqa: ARG002 - all are encoded anew
+    def whole(self, value: Any, path: str, *, fresh: bool = False, inline: int = 0) -> Ref:  # noqa: ARG002 - all are inline
         """Encode one value."""
         return codec.dumps(value, self.registry, path=path)
 
@@ -250,25 +259,26 @@ def _itemised(key: str, new: list[Any], old: Any, old_ref: Ref | None, writer: I
         fresh = writer.elements([v for v in new if id(v) not in stored], f"state.{key}")
         numbers = iter(fresh)
         joined = ranges(stored[id(v)] if id(v) in stored else next(numbers) for v in new)
-    if len(joined) > 2 * MAX_RANGES:
-        # Many small ranges cost more in every later checkpoint than one new copy does now.
-        return ranges(ItemCopies(writer).all(new, f"state.{key}"))
-    return joined
+    return joined if len(joined) <= 2 * MAX_RANGES else _with_fewer_ranges(joined, new, f"state.{key}", writer)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ItemCopies:
-    """Writes a list anew in one run of numbers, whatever was stored before."""
+def _with_fewer_ranges(flat: list[int], values: Sequence[Any], path: str, writer: ItemWriter) -> list[int]:
+    """Store the elements of the last ranges anew, as one: many small ranges cost more in each checkpoint that follows.
 
-    writer: ItemWriter
-
-    def all(self, values: Sequence[Any], path: str) -> range:
-        """Store every element and return the numbers."""
-        first = self.writer.numbers.take(len(values))
-        for i, value in enumerate(values):
-            data = codec.dumps(value, self.writer.registry, path=f"{path}[{i}]")
-            self.writer.items.append(ItemRow(first + i, data))
-        return range(first, first + len(values))
+    Which ones is decided by how many elements it takes to be rid of a range. So long ranges stay, and what was stored
+    anew is not stored again before many more came after it.
+    """
+    starts = [0]  # how many elements lie before each range
+    for at in range(0, len(flat), 2):
+        starts.append(starts[-1] + flat[at + 1] - flat[at])
+    count = len(starts) - 1
+    first = min(range(FEW_RANGES), key=lambda at: (starts[-1] - starts[at]) / (count - at - 1))
+    again = values[starts[first] :]
+    number = writer.numbers.take(len(again))
+    for i, value in enumerate(again):
+        data = codec.dumps(value, writer.registry, path=f"{path}[{starts[first] + i}]")
+        writer.items.append(ItemRow(number + i, data))
+    return ranges([*spread(flat[: 2 * first]), *range(number, number + len(again))])
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -281,7 +291,7 @@ def to_row(head: Head, writer: ItemWriter) -> CheckpointRow:
     if control.due:
         body["d"] = control.due
     if control.sends:
-        body["s"] = [[s.node, writer.whole(s.arg, f"Send({s.node})"), s.timeout] for s in control.sends]
+        body["s"] = [writer.sent(send) for send in control.sends]
     if control.deferred:
         body["f"] = control.deferred
     if control.joins:

@@ -9,6 +9,7 @@ from waitpoint.checkpoint.base import BaseCheckpointSaver, Loaded
 from waitpoint.core.apply import Result, apply_writes
 from waitpoint.core.spec import GraphSpec, Unfinished
 from waitpoint.engine import outcomes
+from waitpoint.engine.heads import Head
 from waitpoint.engine.invocation import Invocation
 from waitpoint.engine.resuming import looked
 from waitpoint.engine.run import Run
@@ -19,14 +20,14 @@ Writes = list[tuple[str, Any]]
 
 
 def left_behind(
-    call: Invocation, saver: BaseCheckpointSaver, base: Loaded, *, forking: bool
+    call: Invocation, saver: BaseCheckpointSaver, base: Loaded, before: Head | None, *, forking: bool
 ) -> Generator[Any, Any, Writes]:
     """Return what is to be written before the input: results of the unfinished step, then what `spec.settle` closes.
 
-    A fork leaves nothing behind but calls that were never made on its branch.
+    A fork leaves nothing behind but calls that were never made on its branch. `before` is the checkpoint of `base`.
     """
     spec = call.spec
-    if spec.settle is None or base.checkpoint is None:
+    if spec.settle is None or before is None or (before.control.finished and not base.outcomes):
         return []
     run: Run = yield from looked(call, saver, base)
     tasks = [t for t in run.tasks if t.name != START]

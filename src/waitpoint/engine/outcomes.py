@@ -111,9 +111,7 @@ def _result(spec: GraphSpec, result: Result, writer: ItemWriter) -> list[Any]:
     for key, value in result.writes:
         itemised = spec.channels[key].kind in ("append", "messages")
         writes.append([key, writer.written(value, f"{result.node}.{key}", itemised=itemised)])
-    gotos: list[Any] = [
-        [g.node, writer.whole(g.arg, f"Send({g.node})"), g.timeout] if isinstance(g, Send) else g for g in result.gotos
-    ]
+    gotos: list[Any] = [writer.sent(goto) if isinstance(goto, Send) else goto for goto in result.gotos]
     return [writes, gotos] if result.is_own else [writes, gotos, False]
 
 

@@ -166,7 +166,7 @@ def given(call: Invocation, saver: BaseCheckpointSaver, loaded: Loaded, base: Lo
         before = yield Store(heads.read, (saver, call.key, base.checkpoint, call.registry))
         if base is not loaded and loaded.thread is not None:
             call.origin = before.origin.branched(before.id, ids.checkpoint_id(loaded.thread.head))
-    left = yield from left_behind(call, saver, base, forking=base is not loaded)
+    left = yield from left_behind(call, saver, base, before, forking=base is not loaded)
     return (yield from begun(call, saver, loaded, before, closed, left))
 
 

@@ -13,7 +13,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("version", ""),
     ("records", "errors", "config", "runtime", "threads"),
     ("ids", "clock", "codec", "canonical", "schemas"),
-    ("checkpoint", "checkpoint.base", "store", "store.base", "cache", "cache.base"),
+    (
+        "checkpoint",
+        "checkpoint.rows",
+        "checkpoint.keeping",
+        "checkpoint.base",
+        "store",
+        "store.base",
+        "cache",
+        "cache.base",
+        "ledger",
+        "ledger.base",
+    ),
     ("interrupts",),
     ("core",),
     ("stream",),
@@ -21,7 +32,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph", "func"),
     ("protocol",),
     ("agents", "callbacks"),
-    ("checkpoint.*", "store.*", "cache.*"),
+    ("checkpoint.*", "store.*", "cache.*", "ledger.*"),
+    ("hosting",),
     ("review",),
     ("server", "inbox", "worker"),
     ("cli",),
@@ -66,7 +78,7 @@ KNOWS_LANGCHAIN_CORE = (
 )
 
 # The rooms that put a program together, and so may name a concrete store.
-WIRING = ("checkpoint", "store", "cache", "server", "worker", "cli", "testing")
+WIRING = ("checkpoint", "store", "cache", "ledger", "server", "worker", "cli", "testing")
 
 IMPURE_MODULES = ("asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time", "uuid")
 IMPURE_CALLS = re.compile(
@@ -97,7 +109,7 @@ def layer_of(short: str) -> int | None:
 
 def _fits(short: str, name: str) -> bool:
     # A port's package (`checkpoint`) stands for its `__init__` alone: what lies below is a concrete store.
-    if name in {"", "checkpoint", "store", "cache"}:
+    if name in {"", "checkpoint", "store", "cache", "ledger"}:
         return short == name
     return is_below(short, name)
 
@@ -184,8 +196,8 @@ def clocks_outside_the_clock(package: Package) -> list[str]:
 
 
 def sql_outside_the_stores(package: Package) -> list[str]:
-    """Only checkpoint/, store/ and cache/ hold SQL, queries and database drivers."""
-    stores = {m.name for m in package.inside("checkpoint", "store", "cache")}
+    """Only checkpoint/, store/, cache/ and ledger/ hold SQL, queries and database drivers."""
+    stores = {m.name for m in package.inside("checkpoint", "store", "cache", "ledger")}
     found = []
     for module in package.modules.values():
         if module.name in stores:

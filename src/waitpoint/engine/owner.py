@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections.abc import Container
 from pathlib import Path
 
 from waitpoint import clock
@@ -97,14 +98,17 @@ def is_dead(row: ThreadRow) -> bool:
     On this host the process tells; a claim of this very process is dead if no code here works under it any more. On
     another host, or where the process cannot be looked up, the lease must have run out.
     """
-    if row.owner is None:
-        return True
-    boot, namespace, pid, started = [*row.owner.split("/"), "", "", "", ""][:4]
+    return row.owner is None or is_gone(row.owner, row.lease_until, _claims)
+
+
+def is_gone(owner: str, lease_until: float | None, living: Container[str]) -> bool:
+    """Whether nobody works under an owner's name any more; `living` are the names in use in this process."""
+    boot, namespace, pid, started = [*owner.split("/"), "", "", "", ""][:4]
     if f"{boot}/{namespace}/{pid}/{started}" == me():
-        return row.owner not in _claims
+        return owner not in living
     if boot == _boot() != _UNKNOWN and namespace == _namespace() and pid.isdigit():
         return _started(int(pid)) != started
-    return row.lease_until is None or row.lease_until < clock.now()
+    return lease_until is None or lease_until < clock.now()
 
 
 def _ensure_beating() -> None:

@@ -239,16 +239,25 @@ class Runner(Composable):
     ) -> streams.AsyncGraphRunStream:  # fmt: skip
         _check_events(version, options)
 
-        async def parts(modes: tuple[str, ...]) -> AsyncGenerator[Part]:
-            shape = event_shape(modes)
-            session = self._session(input, config, context, options, shape)
-            own = len(session.call.shown_ns)
-            async with aclosing(Owned(self._aparts(session, shape))) as run:
-                async for part in run:
-                    if part.mode in modes:
-                        yield part.ns[own:], part.mode, part.payload
+        def parts(modes: tuple[str, ...]) -> AsyncGenerator[Part]:
+            return self.araw_parts(input, config, modes, context=context, **options)
 
         return streams.async_run_of(parts, (*self.transformers, *(transformers or ())))
+
+    async def araw_parts(
+        self, input: Any, config: Mapping[str, Any] | None, modes: tuple[str, ...], *, context: Any = None, **options: Any
+    ) -> AsyncGenerator[Part]:
+        """Run, yielding (namespace, mode, payload) as the loop makes them, nested graphs too, for who translates them.
+
+        Besides the modes of `astream` there is "lifecycle"; what is said (`Said`) comes whole in mode "messages".
+        """
+        shape = event_shape(modes)
+        session = self._session(input, config, context, options, shape)
+        own = len(session.call.shown_ns)
+        async with aclosing(Owned(self._aparts(session, shape))) as run:
+            async for part in run:
+                if part.mode in modes:
+                    yield part.ns[own:], part.mode, part.payload
 
     # --- the thread's state ---
 

@@ -1,0 +1,50 @@
+"""The application: graphs behind HTTP, to be served alone or mounted into one's own ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from waitpoint.checkpoint.sqlite import SqliteSaver
+from waitpoint.engine.runner import Runner
+from waitpoint.hosting.host import Host
+from waitpoint.ledger.sqlite import SqliteLedger
+from waitpoint.server import errors, langgraph
+from waitpoint.store.sqlite import SqliteStore
+from waitpoint.version import __version__
+
+
+def create_app(
+    graphs: Mapping[str, Runner],
+    database: str | Path,
+    *,
+    store: Any = None,
+) -> FastAPI:
+    """Return an ASGI application that serves graphs, by name, with their threads in a SQLite file.
+
+    Mounted into another application it needs that one's lifespan: `async with app.router.lifespan_context(app): ...`.
+    """
+    saver = SqliteSaver(database)
+    return app_of(Host(graphs, saver, SqliteLedger(database), store or SqliteStore(database)))
+
+
+def app_of(host: Host) -> FastAPI:
+    """Return the application of a host."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        await host.start()
+        try:
+            yield
+        finally:
+            await host.stop()
+
+    app = FastAPI(title="Waitpoint", version=__version__, lifespan=lifespan)
+    app.state.host = host
+    errors.install(app)
+    app.include_router(langgraph.router)
+    return app

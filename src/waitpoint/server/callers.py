@@ -1,0 +1,36 @@
+"""Who calls, and what they may do: every route asks here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from waitpoint.hosting.host import Host
+
+SCOPES = ("run", "answer", "read", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated caller; `name` is None where no key is configured, and then everything is allowed."""
+
+    name: str | None = None
+    scopes: frozenset[str] = frozenset(SCOPES)
+
+
+def host_of(request: Request) -> Host:
+    """Return the host behind the application."""
+    host: Host = request.app.state.host
+    return host
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return who sent a request."""
+    found: Any = getattr(request.state, "caller", None)
+    return found if isinstance(found, Caller) else Caller()
+
+
+TheHost = Annotated[Host, Depends(host_of)]
+TheCaller = Annotated[Caller, Depends(caller_of)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from waitpoint.checkpoint.base import PendingFilter
+from waitpoint.checkpoint.base import Cut, PendingFilter
 from waitpoint.checkpoint.sqlite import SqliteSaver, reads, writes
-from waitpoint.testing.conformance.rows import BELOW, C1, C2, KEY, begin, checkpoint, question
+from waitpoint.testing.conformance.rows import BELOW, C1, C2, KEY, begin, checkpoint, question, row_of
 
 
 @pytest.fixture
@@ -29,6 +29,10 @@ class Explained:
         plan = self.cursor.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
         self.plans += [row[3] for row in plan]
         return self.cursor.execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        for values in rows:
+            self.execute(sql, values)
 
 
 def plans(saver: SqliteSaver, find: object, *args: object) -> str:
@@ -66,17 +70,26 @@ def test_pending_questions_of_a_thread_come_from_that_thread(saver: SqliteSaver)
         (reads.events, (KEY, 3, 5)),
         (reads.find_thread, (KEY,)),
         (reads.find_question, ("q1",)),
-        (reads.threads, ("ready", None, None, 0)),
-        (reads.threads, ("running", None, None, 0)),
-        (reads.threads, (None, KEY.thread_id, None, 0)),
+        (reads.whole, (KEY,)),
+        (reads.threads, ("ready", None, None, 0, None)),
+        (reads.threads, ("running", None, None, 0, None)),
+        (reads.threads, (None, KEY.thread_id, None, 0, None)),
     ],
 )
 def test_nothing_is_scanned(saver: SqliteSaver, find: object, args: tuple[object, ...]) -> None:
     assert "SCAN" not in plans(saver, find, *args)
 
 
+def test_a_cut_finds_what_it_takes_by_indexes(saver: SqliteSaver) -> None:
+    change = Cut(KEY, row_of(saver), [("", C2), (BELOW, C2)], [(0, 9)], [("", "permits", "name", 0)])
+    found = plans(saver, writes._cut_rows, 1, change)
+    assert "SCAN" not in found
+    assert "question_root (tid=? AND root_checkpoint=?)" in found
+    assert "question_checkpoint (tid=? AND ns=? AND checkpoint_id=?)" in found
+
+
 def test_due_threads_and_heartbeats_come_from_their_own_index(saver: SqliteSaver) -> None:
-    assert "USING INDEX thread_due" in plans(saver, reads.threads, "ready", None, None, 0)
+    assert "USING INDEX thread_due" in plans(saver, reads.threads, "ready", None, None, 0, None)
     assert "thread_due" in plans(saver, writes.beat, ("me", 1.0))
 
 

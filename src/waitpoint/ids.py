@@ -54,6 +54,14 @@ def hashed(*parts: str | int) -> str:
     return hashlib.sha256(_prefixed(parts)).hexdigest()[:32]
 
 
+def question_id(key: Sequence[str], task_id: str, seq: int, digest: str) -> str:
+    """Return the id of a question: by thread and graph, task, place in the task's journal, and payload.
+
+    The thread counts because a copy of a thread has tasks of the same ids, and is not to share its questions.
+    """
+    return hashed("question", *key, task_id, seq, digest)
+
+
 def family(*parts: str | int) -> Callable[..., str]:
     """Return what makes the ids of these parts and some more: many ids that begin alike are made faster so."""
     begun = hashlib.sha256(_prefixed(parts))

@@ -1,349 +1,117 @@
-"""The port of the engine to its store: rows as they are kept, and the transitions that change them.
+"""The port of the engine to its store: what every saver does, and the names of what it keeps.
 
-Rule: a thread changes only through the transitions below. Each is atomic, says what its writer believed, and raises a
-typed conflict carrying what is true instead; then nothing was stored. Payloads are bytes made by the codec: a store
-never decodes them. Times are UTC seconds. `ns` is a graph's namespace: "" for the root, "node:task_id" below, nested
-parts joined by "|".
-
-Four transitions suffice:
-  Move     by someone who holds no fence: begin a run, take over an orphan, fork, update. Conditional on the thread row.
-  Commit   by the runner: superstep, outcome, journal entry, rest. Conditional on the fence (a rest on `answer_seq` too).
-  Settle   by an answerer: open questions become answered or withdrawn, all or none. Conditional on the questions.
-  Record   by an execution: the outcome of its own journal entry, even with its fence gone. Conditional on its token.
+A saver of your own derives from `BaseCheckpointSaver`, names the version of this interface that it was written for, and
+runs `waitpoint.testing.conformance`: see docs/persistence.md.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
-
-from waitpoint import codec
-from waitpoint.errors import ConflictError
-from waitpoint.records import Question, Row
-
-Status = Literal["idle", "ready", "running", "waiting", "failed"]
-Settled = Literal["answered", "withdrawn"]
-
-
-class ThreadKey(NamedTuple):
-    """A thread of one graph; another graph on the same thread id is another thread."""
-
-    thread_id: str
-    graph: str
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class ThreadRow(Row):
-    """A thread's own row. `fence` grows with each run, `answer_seq` with each settlement, `next_item` with each item."""
-
-    key: ThreadKey
-    status: Status
-    fence: int
-    answer_seq: int
-    next_item: int
-    head: str | None  # id of the newest root checkpoint
-    owner: str | None  # who runs it: see waitpoint.engine.owner
-    lease_until: float | None
-    error: str | None  # of the failed step, as text
-    created_at: float
-    updated_at: float
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class CheckpointRow(Row):
-    """One checkpoint of one namespace; `body` holds control state and references to items."""
-
-    ns: str
-    id: str
-    parent_id: str | None
-    step: int
-    source: str
-    created_at: float
-    body: bytes
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class ItemRow(Row):
-    """One stored value of a thread, written once and referred to by number."""
-
-    seq: int
-    data: bytes
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class OutcomeRow(Row):
-    """What the last attempt of a task came to; rewritten by the next attempt. Key: (ns, checkpoint_id, task_id).
-
-    `answer_seq` is the thread's when the attempt read its answers. `status` "patch" is an update by `Command` that was
-    laid over the checkpoint, in the order of `task_id`.
-    """
-
-    ns: str
-    checkpoint_id: str
-    task_id: str
-    node: str
-    status: Literal["done", "waiting", "failed", "patch"]
-    answer_seq: int
-    attempt: int
-    at: float
-    body: bytes
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class JournalRow(Row):
-    """One entry of a task's journal other than a question: a recorded step, or a permit (see interrupts/permits.py).
-
-    Key: (ns, checkpoint_id, task_id, seq). `token` names the execution. A stored row that is done or raised is replaced
-    only by one with its token or a later attempt; another one is left out and the stored row stays.
-    """
-
-    ns: str
-    checkpoint_id: str
-    task_id: str
-    seq: int
-    kind: Literal["step", "permit"]
-    state: Literal["executing", "done", "raised", "not_happened"]
-    attempt: int
-    at: float
-    token: str
-    body: bytes
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class QuestionRow(Row):
-    """A question, which is also its task's journal entry number `seq`.
-
-    `root_checkpoint` is the root's head when it was asked (equal to `checkpoint_id` for the root's own questions).
-    `replaceable`: answered, but the body then raised before any effect, so another answer may take its place.
-    `settle_seq` is the thread's `answer_seq` made by the settlement. `site` and `extra` are the engine's business.
-    """
-
-    id: str
-    key: ThreadKey
-    ns: str
-    checkpoint_id: str
-    root_checkpoint: str
-    task_id: str
-    seq: int
-    node: str
-    value: bytes
-    schema: bytes | None
-    digest: str
-    qkey: str | None
-    site: bytes
-    extra: bytes
-    asked_at: float
-    status: Literal["open", "answered", "withdrawn"] = "open"
-    replaceable: bool = False
-    settled_at: float | None = None
-    settle_seq: int | None = None
-    by: str | None = None
-    comment: str | None = None
-    answer: bytes | None = None
-    token: str | None = None
-    reason: str | None = None
-
-    @property
-    def can_answer(self) -> bool:
-        """Whether a person can (still) answer it."""
-        return self.status == "open" or (self.status == "answered" and self.replaceable)
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class EventRow(Row):
-    """One line of a thread's record, append-only; the store gives `seq`. `ref` is the id it speaks of."""
-
-    kind: str
-    at: float
-    ref: str = ""
-    data: bytes = b""
-    seq: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Writes:
-    """Rows that a transition adds. `withdrawn` closes open questions: id -> reason. `reopened` takes an answer back."""
-
-    checkpoints: Sequence[CheckpointRow] = ()
-    items: Sequence[ItemRow] = ()
-    outcomes: Sequence[OutcomeRow] = ()
-    journal: Sequence[JournalRow] = ()
-    questions: Sequence[QuestionRow] = ()
-    withdrawn: Sequence[tuple[str, str]] = ()
-    replaceable: Sequence[str] = ()  # answered questions that may be answered again
-    final: Sequence[str] = ()  # answered questions that no longer may
-    reopened: Sequence[str] = ()  # answered questions that are open again; the refused answer stays in an event
-    events: Sequence[EventRow] = ()
-
-
-# --- transitions ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True, eq=False)
-class Move:
-    """Change a thread that nobody runs, if it is still as `believed` (None: it did not exist).
-
-    Compared: fence, answer_seq, status and head. The stored row becomes `then` (its `fence` must be
-    `believed.fence + 1`, or 1). Returns nothing. Raises `ThreadChanged`.
-    """
-
-    key: ThreadKey
-    believed: ThreadRow | None
-    then: ThreadRow
-    writes: Writes = field(default_factory=Writes)
-    durable: bool = True
-
-
-@dataclass(slots=True, eq=False)
-class Rest:
-    """How a run comes to rest; refused if answers came that it has not read."""
-
-    status: Status
-    answer_seq: int
-    error: str | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Commit:
-    """Add what the runner did, if `fence` is still the thread's. Returns nothing.
-
-    `head` and `next_item` are stored when not None. With `rest` the thread also gets that status, loses its owner, and
-    must still be at `rest.answer_seq`. Raises `FenceLost`, or `AnswersArrived` (fence fine, answer_seq moved).
-    """
-
-    key: ThreadKey
-    fence: int
-    writes: Writes
-    at: float
-    head: str | None = None
-    next_item: int | None = None
-    rest: Rest | None = None
-    durable: bool = False
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class Settlement(Row):
-    """One question's answer or withdrawal."""
-
-    id: str
-    status: Settled
-    at: float
-    answer: bytes | None = None
-    by: str | None = None
-    comment: str | None = None
-    token: str | None = None
-    reason: str | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Settle:
-    """Settle questions of one thread, all or none, and make the thread ready. Always durable. Returns the ThreadRow.
-
-    Each question must belong to `key` and be open (or, for an answer while nobody runs the thread, answered and
-    replaceable). The thread's `answer_seq` grows by one and becomes the `settle_seq` of all. Status waiting, failed or
-    idle becomes ready; with `claim` (owner and lease end) it becomes running under that owner with `fence + 1`, from
-    ready too. Running stays. `head`, when not None, must be the thread's (a patch in `writes` belongs to it), and with
-    outcomes in `writes` a running thread must have the fence that the writer saw (`believed_fence`: of a run that died).
-    Raises `QuestionsChanged` with the rows of all named questions as they are now (missing ones left out), or
-    `ThreadChanged`.
-    """
-
-    key: ThreadKey
-    settlements: Sequence[Settlement]
-    claim: tuple[str, float] | None = None
-    head: str | None = None
-    writes: Writes = field(default_factory=Writes)
-    believed_fence: int = -1
-
-
-@dataclass(slots=True, eq=False)
-class Record:
-    """Put the outcome of an execution in the place of its journal entry, whoever runs the thread now. Always durable.
-
-    Returns whether it was stored: only if the stored entry of that key is still "executing" under the same token.
-    """
-
-    key: ThreadKey
-    journal: JournalRow
-    at: float
-
-
-class ThreadChanged(ConflictError):  # noqa: N818 - names what happened
-    """The thread is not as the writer believed; `thread` is its row now (None: it does not exist)."""
-
-    code = "thread_changed"
-
-    def __init__(self, message: str, *, thread: ThreadRow | None = None) -> None:
-        super().__init__(message)
-        self.thread = thread
-
-
-class FenceLost(ThreadChanged):
-    """Another run took this thread over; the present run must stop without writing anything more."""
-
-    code = "fence_lost"
-
-
-class AnswersArrived(ThreadChanged):
-    """Answers came while the run worked; it must read them before it rests."""
-
-    code = "answers_arrived"
-
-
-class QuestionsChanged(ConflictError):  # noqa: N818 - names what happened
-    """At least one question cannot be settled; `questions` are the rows as they are now."""
-
-    code = "questions_changed"
-
-    def __init__(self, message: str, *, questions: Sequence[QuestionRow] = (), thread: ThreadRow | None = None) -> None:
-        super().__init__(message)
-        self.questions = tuple(questions)
-        self.thread = thread
-
-
-# --- reads ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class Loaded(Row):
-    """A thread at one checkpoint of one namespace, read in one snapshot.
-
-    `thread` is None if the thread does not exist, `checkpoint` if that namespace has none. `outcomes` and `journal` are
-    those of the checkpoint, oldest first. `questions` are those whose `root_checkpoint` is the root checkpoint read
-    (root namespace), or whose ns and checkpoint are those read (another namespace), by (asked_at, ns, task_id, seq).
-    """
-
-    thread: ThreadRow | None
-    checkpoint: CheckpointRow | None
-    outcomes: Sequence[OutcomeRow]
-    journal: Sequence[JournalRow]
-    questions: Sequence[QuestionRow]
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class PendingFilter(Row):
-    """Which questions `questions()` lists: by default all that can be answered, oldest first."""
-
-    thread_id: str | None = None
-    graph: str | None = None
-    node: str | None = None
-    ids: Sequence[str] | None = None
-    answerable: bool = True  # False: all, settled ones too
-    newest_first: bool = False
-    limit: int | None = None
-    offset: int = 0
-    id_prefix: str | None = None  # how their ids begin
+from datetime import timedelta
+from typing import Any, ClassVar, Final, Literal, Protocol
+
+from waitpoint import clock, codec
+from waitpoint.checkpoint import keeping
+from waitpoint.checkpoint.rows import (
+    AnswersArrived,
+    CheckpointRow,
+    Commit,
+    Cut,
+    EventRow,
+    FenceLost,
+    ItemRow,
+    JournalRow,
+    Loaded,
+    Move,
+    OutcomeRow,
+    PendingFilter,
+    Pruned,
+    QuestionRow,
+    QuestionsChanged,
+    Record,
+    Rest,
+    Settle,
+    Settled,
+    Settlement,
+    Status,
+    ThreadChanged,
+    ThreadKey,
+    ThreadRow,
+    Whole,
+    Writes,
+)
+from waitpoint.errors import NotFoundError, ThreadBusyError, UsageError
+from waitpoint.records import Question
+
+__all__ = [
+    "INTERFACE",
+    "OLDEST_INTERFACE",
+    "AnswersArrived",
+    "BaseCheckpointSaver",
+    "Blocking",
+    "CheckpointRow",
+    "Commit",
+    "Cut",
+    "EventRow",
+    "FenceLost",
+    "ItemRow",
+    "JournalRow",
+    "Loaded",
+    "Move",
+    "OutcomeRow",
+    "PendingFilter",
+    "Pruned",
+    "QuestionRow",
+    "QuestionsChanged",
+    "Record",
+    "Rest",
+    "Settle",
+    "Settled",
+    "Settlement",
+    "Status",
+    "Strategy",
+    "ThreadChanged",
+    "ThreadKey",
+    "ThreadRow",
+    "Whole",
+    "Writes",
+    "as_question",
+    "offload",
+]
+
+INTERFACE: Final = 1
+"""The version of the interface below. It grows when a saver has to do something that it had not to do before."""
+
+OLDEST_INTERFACE: Final = 1
+"""The oldest version whose savers still work."""
+
+Strategy = Literal["keep_latest", "delete"]
 
 
 class BaseCheckpointSaver(ABC):
     """What a checkpoint saver does. Safe to call from several threads at once.
 
-    `blocking` tells the asyncio driver whether calls may wait for a disk and so belong in a worker thread.
+    `blocking` tells the asyncio driver whether calls may wait for a disk and so belong in a worker thread. A saver
+    outside of this package says which version of the interface it was written for:
+    `class MySaver(BaseCheckpointSaver, interface=1)`. One that this Waitpoint cannot use is refused when its module is
+    imported, before anything is stored.
     """
 
     blocking: bool = True
+    interface: ClassVar[int] = INTERFACE
+
+    def __init_subclass__(cls, *, interface: int | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if interface is None:
+            return
+        if not OLDEST_INTERFACE <= interface <= INTERFACE:
+            cure = "upgrade the waitpoint package" if interface > INTERFACE else "upgrade the package it comes from"
+            raise UsageError(
+                f"Saver '{cls.__name__}' was written for version {interface} of the saver interface, and this Waitpoint has "
+                f"version {INTERFACE} (the oldest it works with is {OLDEST_INTERFACE}); {cure}"
+            )
+        cls.interface = interface
 
     @property
     def identity(self) -> str:
@@ -367,6 +135,10 @@ class BaseCheckpointSaver(ABC):
         """Apply a `Record`."""
 
     @abstractmethod
+    def cut(self, change: Cut) -> None:
+        """Apply a `Cut`."""
+
+    @abstractmethod
     def beat(self, owner: str, lease_until: float) -> None:
         """Extend the lease of all threads that `owner` runs."""
 
@@ -381,6 +153,10 @@ class BaseCheckpointSaver(ABC):
     @abstractmethod
     def entry(self, key: ThreadKey, ns: str, checkpoint_id: str, task_id: str, seq: int) -> JournalRow | None:
         """Read one journal entry."""
+
+    @abstractmethod
+    def whole(self, key: ThreadKey) -> Whole | None:
+        """Read all of a thread in one snapshot; the data of items is left out."""
 
     @abstractmethod
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
@@ -402,9 +178,10 @@ class BaseCheckpointSaver(ABC):
 
     @abstractmethod
     def threads(
-        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> list[ThreadRow]:
-        """List threads, newest change first."""
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0,
+        changed_before: float | None = None,
+    ) -> list[ThreadRow]:  # fmt: skip
+        """List threads, newest change first; with `changed_before` those whose last change is older than that time."""
 
     @abstractmethod
     def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
@@ -422,8 +199,172 @@ class BaseCheckpointSaver(ABC):
         """
         return [as_question(row) for row in self.questions(wanted or PendingFilter(**filters))]
 
+    # --- keeping house ------------------------------------------------------------------------------------------------
+
+    def prune(
+        self, thread_ids: Sequence[str] | None = None, *, strategy: Strategy = "keep_latest",
+        older_than: float | timedelta | None = None,
+    ) -> Pruned:  # fmt: skip
+        """Take away what threads do not need to go on: those named, or those unchanged for `older_than` (seconds), or both.
+
+        "keep_latest" leaves each thread as it stands and takes its history; "delete" takes the whole thread, but only
+        the history of one with open questions or an answer that was not acted on. What hangs on open questions always
+        stays, and so does the record of events, unless the thread goes. Each transition is small, so others write in
+        between.
+
+        Raises:
+            ThreadBusyError: a thread that is named is running; nothing was taken. Without names, such are left alone.
+        """
+        if strategy not in ("keep_latest", "delete"):
+            raise UsageError(f"No strategy {strategy!r} of pruning; it is 'keep_latest' or 'delete'")
+        if thread_ids is None and older_than is None:
+            raise UsageError(
+                "Nothing says what to prune: give thread ids, or older_than=, in seconds or as a timedelta (0: all threads)"
+            )
+        before = None if older_than is None else clock.now() - _seconds(older_than)
+        names = [None] if thread_ids is None else list(dict.fromkeys(_listed("thread_ids", thread_ids)))
+        rows = [row for name in names for row in self.threads(thread_id=name, changed_before=before)]
+        if thread_ids is not None:
+            for row in rows:
+                _check_rests(row, "pruning it")
+        done = Pruned()
+        for row in rows:
+            self._prune(row.key, done, keeps=strategy == "keep_latest", before=before)
+        return done
+
+    def _prune(self, key: ThreadKey, done: Pruned, *, keeps: bool, before: float | None) -> None:
+        """Prune one thread; while somebody else changes it, look again."""
+        while (whole := self.whole(key)) is not None and (before is None or whole.thread.updated_at < before):
+            if whole.thread.status == "running":
+                done.running = (*done.running, key)
+                return
+            has_more_to_do = whole.thread.status == "ready" or any(q.can_answer for q in whole.questions)
+            doomed = None if not (keeps or has_more_to_do) else keeping.all_but_the_latest(whole)
+            if self._is_cut(whole, doomed, done):
+                return
+
+    def _is_cut(self, whole: Whole, doomed: keeping.Doomed | None, done: Pruned) -> bool:
+        """Take away what is doomed, or (None) the whole thread; False if the thread changed meanwhile."""
+        row = whole.thread
+        if doomed is not None and doomed.is_nothing:
+            return True
+        try:
+            for change in [Cut(row.key, row, whole=True)] if doomed is None else keeping.cuts(whole, doomed):
+                self.cut(change)
+        except ThreadChanged:
+            return False
+        done.threads += 1
+        done.deleted += doomed is None
+        done.checkpoints += len(whole.checkpoints if doomed is None else doomed.checkpoints)
+        done.items += len(whole.items) if doomed is None else doomed.item_count
+        return True
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread, of all graphs, as it stands: history, values, and what tasks came to, under another id.
+
+        Open questions are open in the copy too, under ids of their own. A decision on the original decides nothing in
+        the copy: permits stay behind, and what was answered in a task that has not ended is asked again. An effect in
+        doubt is in doubt there too. The record of events begins anew.
+
+        Raises:
+            NotFoundError: there is no such thread.
+            ThreadBusyError: it is running.
+            UsageError: the target exists.
+        """
+        rows = self.threads(thread_id=source_thread_id)
+        if not rows:
+            raise NotFoundError(f"No thread {source_thread_id!r}; take an id from threads()")
+        if self.threads(thread_id=target_thread_id):
+            raise _exists(target_thread_id)
+        for row in rows:
+            _check_rests(row, "copying it")
+        for row in rows:
+            self._copy_thread(row.key, ThreadKey(target_thread_id, row.key.graph))
+
+    def _copy_thread(self, key: ThreadKey, target: ThreadKey) -> None:
+        while (whole := self.whole(key)) is not None:
+            _check_rests(whole.thread, "copying it")
+            items = self.items(key, [(0, whole.thread.next_item)])
+            if not set(whole.items) <= set(items):
+                continue  # pruned in between
+            try:
+                self.move(keeping.copied(whole, {seq: items[seq] for seq in whole.items}, target))
+            except ThreadChanged as error:
+                raise _exists(target.thread_id) from error
+            return
+
+    def delete_for_runs(self, run_ids: Sequence[str], *, thread_ids: Sequence[str] | None = None) -> Pruned:
+        """Take away what runs left, with their questions: those whose checkpoints have one of these `run_id` in their metadata.
+
+        A thread that stands at a checkpoint of such a run goes back to the one before, idle; one that has no other is
+        deleted. What effects did is not undone. All threads are looked through, or those that are named.
+
+        Raises:
+            ThreadBusyError: a thread with such checkpoints is running; nothing of it was taken.
+        """
+        wanted = frozenset(map(str, _listed("run_ids", run_ids)))
+        names = [None] if thread_ids is None else list(dict.fromkeys(_listed("thread_ids", thread_ids)))
+        done = Pruned()
+        for row in [row for name in names for row in self.threads(thread_id=name)]:
+            while (whole := self.whole(row.key)) is not None:
+                doomed = keeping.made_by(whole, wanted)
+                if doomed is not None and not doomed.checkpoints:
+                    break
+                _check_rests(whole.thread, "taking away what its runs left")
+                if self._is_cut(whole, doomed, done):
+                    break
+        return done
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Like `delete_thread`."""
+        await offload(self, self.delete_thread, thread_id)
+
+    async def aprune(
+        self, thread_ids: Sequence[str] | None = None, *, strategy: Strategy = "keep_latest",
+        older_than: float | timedelta | None = None,
+    ) -> Pruned:  # fmt: skip
+        """Like `prune`."""
+        done: Pruned = await offload(self, lambda: self.prune(thread_ids, strategy=strategy, older_than=older_than))
+        return done
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Like `copy_thread`."""
+        await offload(self, self.copy_thread, source_thread_id, target_thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str], *, thread_ids: Sequence[str] | None = None) -> Pruned:
+        """Like `delete_for_runs`."""
+        done: Pruned = await offload(self, lambda: self.delete_for_runs(run_ids, thread_ids=thread_ids))
+        return done
+
     def close(self) -> None:  # noqa: B027 - not every saver holds something
         """Release what the store holds; it cannot be used afterwards."""
+
+
+def _listed(name: str, given: Sequence[str]) -> Sequence[str]:
+    if isinstance(given, str):
+        raise UsageError(f"{name} is one text, not a list of ids, and would be read letter by letter; give [{given!r}]")
+    return given
+
+
+def _seconds(given: float | timedelta) -> float:
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if seconds < 0:
+        raise UsageError(f"older_than is {given!r}, which lies in the future; give 0 or more seconds")
+    return seconds
+
+
+def _check_rests(row: ThreadRow, what: str) -> None:
+    if row.status == "running":
+        raise ThreadBusyError(
+            f"Thread {row.key.thread_id!r} of graph {row.key.graph!r} is running; wait for it to rest before {what}, or go on "
+            f"with it if its process has died",
+            thread_id=row.key.thread_id,
+            status=row.status,
+        )
+
+
+def _exists(thread_id: str) -> UsageError:
+    return UsageError(f"Thread {thread_id!r} exists already, and a copy overwrites nothing; name a new id")
 
 
 def as_question(row: QuestionRow) -> Question:

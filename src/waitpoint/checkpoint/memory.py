@@ -18,6 +18,7 @@ from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     CheckpointRow,
     Commit,
+    Cut,
     EventRow,
     JournalRow,
     Loaded,
@@ -31,6 +32,7 @@ from waitpoint.checkpoint.base import (
     Status,
     ThreadKey,
     ThreadRow,
+    Whole,
     Writes,
 )
 from waitpoint.config import check_count
@@ -40,6 +42,9 @@ _Values = tuple[Any, ...]
 _of_checkpoint = attrgetter(*CheckpointRow.__slots__)
 _of_outcome = attrgetter(*OutcomeRow.__slots__)
 _of_journal = attrgetter(*JournalRow.__slots__)
+_checkpoint_place = attrgetter("ns", "id")
+_outcome_place = attrgetter("ns", "checkpoint_id", "task_id")
+_journal_place = attrgetter("ns", "checkpoint_id", "task_id", "seq")
 _outcome_order = attrgetter("at", "task_id")
 _journal_order = attrgetter("at", "task_id", "seq")
 _question_order = attrgetter("asked_at", "ns", "task_id", "seq", "id")
@@ -157,6 +162,34 @@ class InMemorySaver(BaseCheckpointSaver):
             thread.row.updated_at = change.at
             return True
 
+    def cut(self, change: Cut) -> None:
+        """Apply a `Cut`."""
+        with self._lock:
+            thread = self._threads.get(change.key)
+            rules.check_cut(None if thread is None else _copy(thread.row), change)
+            assert thread is not None
+            if change.whole:
+                self._remove(change.key)
+                return
+            gone = {(ns, name) for ns, name in change.checkpoints}  # read from a log, these are lists
+            for ns, name in gone:
+                thread.checkpoints.get(ns, {}).pop(name, None)
+                thread.outcomes.pop((ns, name), None)
+                thread.journal.pop((ns, name), None)
+            for ns in {ns for ns, _ in gone}:
+                thread.newest[ns] = max(thread.checkpoints.get(ns, {}), default="")
+            for ns, name, task_id, seq in change.journal:
+                thread.journal.get((ns, name), {}).pop((task_id, seq), None)
+            for start, end in change.items:
+                for seq in [seq for seq in range(start, end) if seq in thread.items]:
+                    del thread.items[seq]
+            self._forget_questions(q for q in self._of(change.key) if (q.ns, q.checkpoint_id) in gone)
+            for table in (thread.by_root, thread.by_checkpoint):
+                for questions in table.values():
+                    questions[:] = [q for q in questions if (q.ns, q.checkpoint_id) not in gone]
+            thread.events.extend([(event.kind, event.at, event.ref, event.data) for event in change.events])
+            rules.after_cut(thread.row, change)
+
     def beat(self, owner: str, lease_until: float) -> None:
         """Extend the lease of all threads that `owner` runs."""
         with self._lock:
@@ -169,10 +202,20 @@ class InMemorySaver(BaseCheckpointSaver):
         rules.check_text("thread_id", thread_id)
         with self._lock:
             for key in [key for key in self._threads if key.thread_id == thread_id]:
-                for questions in self._threads.pop(key).by_root.values():
-                    for question in questions:
-                        del self._questions[question.id]
-                        self._answerable.pop(question.id, None)
+                self._remove(key)
+
+    def _remove(self, key: ThreadKey) -> None:
+        self._forget_questions(self._of(key))
+        del self._threads[key]
+
+    def _of(self, key: ThreadKey) -> list[QuestionRow]:
+        """Return the questions of a thread."""
+        return [question for questions in self._threads[key].by_root.values() for question in questions]
+
+    def _forget_questions(self, questions: Iterable[QuestionRow]) -> None:
+        for question in questions:
+            del self._questions[question.id]
+            self._answerable.pop(question.id, None)
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
@@ -215,6 +258,24 @@ class InMemorySaver(BaseCheckpointSaver):
             found = None if thread is None else thread.journal.get((ns, checkpoint_id), {}).get((task_id, seq))
             return None if found is None else JournalRow(*found)
 
+    def whole(self, key: ThreadKey) -> Whole | None:
+        """Read all of a thread in one snapshot; the data of items is left out."""
+        with self._lock:
+            thread = self._threads.get(key)
+            if thread is None:
+                rules.check_key(key)
+                return None
+            checkpoints = [CheckpointRow(*values) for line in thread.checkpoints.values() for values in line.values()]
+            outcomes = [OutcomeRow(*values) for found in thread.outcomes.values() for values in found.values()]
+            journal = [JournalRow(*values) for found in thread.journal.values() for values in found.values()]
+            questions = [_copy_question(question) for question in self._of(key)]
+            row, numbers = _copy(thread.row), sorted(thread.items)
+        checkpoints.sort(key=_checkpoint_place)
+        outcomes.sort(key=_outcome_place)
+        journal.sort(key=_journal_place)
+        questions.sort(key=_question_order)
+        return Whole(row, checkpoints, numbers, outcomes, journal, questions)
+
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""
         with self._lock:
@@ -252,8 +313,9 @@ class InMemorySaver(BaseCheckpointSaver):
             return len(self._wanted(wanted))
 
     def threads(
-        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> list[ThreadRow]:
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0,
+        changed_before: float | None = None,
+    ) -> list[ThreadRow]:  # fmt: skip
         """List threads, newest change first, then by id and graph."""
         check_count("limit", limit)
         check_count("offset", offset)
@@ -265,6 +327,7 @@ class InMemorySaver(BaseCheckpointSaver):
                 for thread in self._threads.values()
                 if (status is None or thread.row.status == status)
                 and (thread_id is None or thread.row.key.thread_id == thread_id)
+                and (changed_before is None or thread.row.updated_at < changed_before)
             ]
             found.sort(key=lambda row: (-row.updated_at, row.key))
             return [_copy(row) for row in found[offset : None if limit is None else offset + limit]]

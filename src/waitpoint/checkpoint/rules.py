@@ -11,6 +11,7 @@ from operator import attrgetter
 from waitpoint.checkpoint.base import (
     AnswersArrived,
     Commit,
+    Cut,
     FenceLost,
     JournalRow,
     Move,
@@ -62,7 +63,25 @@ def check_move(now: ThreadRow | None, change: Move) -> None:
         raise thread_changed(now, change.key, believed)
 
 
-_believed = attrgetter("fence", "answer_seq", "status", "head")
+def check_cut(now: ThreadRow | None, change: Cut) -> None:
+    """Refuse a `Cut` whose writer believed something else, and one that would take what the thread stands at."""
+    if now is None or _believed(now) != _believed(change.believed):
+        raise thread_changed(now, change.key, change.believed)
+    if now.status == "running":
+        raise StoreError(f"{_name(change.key)} runs - what its run needs would be taken; let it rest first")
+    head = now.head if change.head is None else change.head
+    if not change.whole and head is not None and ("", head) in change.checkpoints:
+        raise StoreError(f"{_name(change.key)} cannot lose checkpoint '{head}' - it stands there; leave it out")
+
+
+def after_cut(row: ThreadRow, change: Cut) -> None:
+    """Give a thread's row what a `Cut` says of it."""
+    row.next_item += 1
+    if change.head is not None:
+        row.head, row.status, row.error = change.head, "idle", None
+
+
+_believed = attrgetter("fence", "answer_seq", "status", "head", "next_item")
 
 
 def thread_changed(now: ThreadRow | None, key: ThreadKey, believed: ThreadRow | None) -> ThreadChanged:
@@ -73,7 +92,8 @@ def thread_changed(now: ThreadRow | None, key: ThreadKey, believed: ThreadRow | 
     if believed is None:
         return ThreadChanged(f"{_name(key)} exists already - it is {_state(now)}; {cure}", thread=now)
     if _state(now) == _state(believed):
-        return ThreadChanged(f"{_name(key)} changed - its head moved; {cure}", thread=now)
+        how = "its head moved" if now.head != believed.head else "values were added, or history was pruned"
+        return ThreadChanged(f"{_name(key)} changed - {how}; {cure}", thread=now)
     return ThreadChanged(f"{_name(key)} changed - it is {_state(now)}, not {_state(believed)}; {cure}", thread=now)
 
 

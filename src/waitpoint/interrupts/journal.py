@@ -162,6 +162,7 @@ class Journal:
         self.refusal: PayloadError | None = None  # of a question that could not be told from another
         self.sealed = False
         self.outer: Journal | None = None  # of the attempt in which the graph of this task was called
+        self.span: Any = None  # of the present try, if it is traced
         self._rows = questions
         self._asked: list[Asked] | None = None
         self.entries = {row.seq: row for row in entries}
@@ -335,10 +336,12 @@ class Journal:
             extra["strand"] = strand
         if task.at:
             extra["called_in"] = task.at
+        if self.span is not None and (traceparent := self.span.traceparent):
+            extra["traceparent"] = traceparent
         if question.form is not None:
             extra |= {"form": question.form, "form_data": question.form_data or {}}
         row = QuestionRow(
-            id=ids.hashed("question", task.task_id, seq, digest),
+            id=ids.question_id(task.key, task.task_id, seq, digest),
             key=task.key,
             ns=task.ns,
             checkpoint_id=task.checkpoint_id,

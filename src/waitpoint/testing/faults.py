@@ -17,6 +17,7 @@ from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     CheckpointRow,
     Commit,
+    Cut,
     EventRow,
     JournalRow,
     Loaded,
@@ -28,6 +29,7 @@ from waitpoint.checkpoint.base import (
     Status,
     ThreadKey,
     ThreadRow,
+    Whole,
     Writes,
 )
 from waitpoint.errors import StoreError
@@ -106,6 +108,11 @@ class FaultySaver(BaseCheckpointSaver):
         done: bool = self._transition(f"record {change.journal.state}", self.inner.record, change)
         return done
 
+    def cut(self, change: Cut) -> None:
+        """Apply a `Cut`."""
+        what = "all" if change.whole else f"{len(change.checkpoints)} checkpoints, {len(change.items)} ranges of items"
+        self._transition(f"cut {what}", self.inner.cut, change)
+
     def _transition(self, name: str, apply: Callable[[Any], Any], change: Any) -> Any:
         self.points.reach(f"before {name}")
         result = apply(change)
@@ -128,6 +135,11 @@ class FaultySaver(BaseCheckpointSaver):
         """Read one journal entry."""
         self._read("entry")
         return self.inner.entry(key, ns, checkpoint_id, task_id, seq)
+
+    def whole(self, key: ThreadKey) -> Whole | None:
+        """Read all of a thread in one snapshot."""
+        self._read("whole")
+        return self.inner.whole(key)
 
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""
@@ -152,11 +164,14 @@ class FaultySaver(BaseCheckpointSaver):
         return self.inner.count(wanted)
 
     def threads(
-        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> list[ThreadRow]:
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0,
+        changed_before: float | None = None,
+    ) -> list[ThreadRow]:  # fmt: skip
         """List threads, newest change first."""
         self._read("threads")
-        return self.inner.threads(status=status, thread_id=thread_id, limit=limit, offset=offset)
+        return self.inner.threads(
+            status=status, thread_id=thread_id, limit=limit, offset=offset, changed_before=changed_before
+        )
 
     def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
         """List a thread's record in order, from the event after number `after`."""

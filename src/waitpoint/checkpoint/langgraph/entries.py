@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 _CLASSES: Final[Mapping[str, type[Any]]] = {
     cls.__name__: cls
     for cls in (
-        Beat, ThreadKey, base.Move, base.Commit, base.Settle, base.Record, base.Rest, base.Settlement, base.Writes,
+        Beat, ThreadKey, base.Move, base.Commit, base.Settle, base.Record, base.Cut, base.Rest, base.Settlement, base.Writes,
         base.ThreadRow, base.CheckpointRow, base.ItemRow, base.OutcomeRow, base.JournalRow, base.QuestionRow, base.EventRow,
     )
 }  # fmt: skip

@@ -210,7 +210,7 @@ class _Import:
         is_free = ids.is_id(name) and not self.saver.questions(PendingFilter(ids=[name], answerable=False))
         digest = canonical.digest(payload)
         return QuestionRow(
-            id=name if is_free else ids.hashed("question", due.id, seq, digest),
+            id=name if is_free else ids.question_id(self.key, due.id, seq, digest),
             key=self.key,
             ns="",
             checkpoint_id=head.id,

@@ -21,6 +21,7 @@ from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     CheckpointRow,
     Commit,
+    Cut,
     EventRow,
     JournalRow,
     Loaded,
@@ -32,6 +33,7 @@ from waitpoint.checkpoint.base import (
     Status,
     ThreadKey,
     ThreadRow,
+    Whole,
 )
 from waitpoint.checkpoint.langgraph.entries import Beat, Entry, decoded, encoded
 from waitpoint.checkpoint.langgraph.peer import Peer, Place, name_of
@@ -79,7 +81,9 @@ class LangGraphSaver(BaseCheckpointSaver):
       is logged then.
     - What a commit has to survive is the saver's business: `durable` is not passed on.
     - Nothing is ever taken out of a thread's log, a thread is read from its beginning by each process, and stays in its
-      memory. `pending()` and `threads()` read the new entries of all threads.
+      memory. `pending()` and `threads()` read the new entries of all threads. What `prune` and `delete_for_runs` take
+      away cannot be read any more, but its room is not freed: `delete_thread` does that, and `copy_thread` before it
+      makes a log that begins with what the thread is now.
     - That no two threads have a question of one id is checked among the threads that this process has read.
 
     Threads are called `waitpoint:ID` in there, apart from those of LangGraph; do not prune them.
@@ -118,6 +122,10 @@ class LangGraphSaver(BaseCheckpointSaver):
             self._read(change.key.thread_id)
             stored: bool = self._apply(change.key, change, self._copy.record)
             return stored
+
+    def cut(self, change: Cut) -> None:
+        """Apply a `Cut`: what it takes can no longer be read. The log itself gets longer by it."""
+        self._apply(change.key, change, self._copy.cut)
 
     def beat(self, owner: str, lease_until: float) -> None:
         """Extend the lease of all threads that `owner` runs, among those that this process has read."""
@@ -226,6 +234,8 @@ class LangGraphSaver(BaseCheckpointSaver):
             self._copy.settle(change)
         elif isinstance(change, Record):
             self._copy.record(change)
+        elif isinstance(change, Cut):
+            self._copy.cut(change)
         else:
             self._beaten(change)
         log.add(entry.mark)
@@ -259,6 +269,11 @@ class LangGraphSaver(BaseCheckpointSaver):
         self._read(key.thread_id)
         return self._copy.entry(key, ns, checkpoint_id, task_id, seq)
 
+    def whole(self, key: ThreadKey) -> Whole | None:
+        """Read all of a thread in one snapshot; the data of items is left out."""
+        self._read(key.thread_id)
+        return self._copy.whole(key)
+
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""
         self._read(key.thread_id)
@@ -282,14 +297,17 @@ class LangGraphSaver(BaseCheckpointSaver):
         return self._copy.count(wanted)
 
     def threads(
-        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> list[ThreadRow]:
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0,
+        changed_before: float | None = None,
+    ) -> list[ThreadRow]:  # fmt: skip
         """List threads, newest change first, then by id and graph."""
         if thread_id is None:
             self._read_all()
         else:
             self._read(thread_id)
-        return self._copy.threads(status=status, thread_id=thread_id, limit=limit, offset=offset)
+        return self._copy.threads(
+            status=status, thread_id=thread_id, limit=limit, offset=offset, changed_before=changed_before
+        )
 
     def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
         """List a thread's record in order, from the event after number `after`."""

@@ -28,7 +28,3 @@ class AsyncSqliteSaver(SqliteSaver):
     async def aclose(self) -> None:
         """Close the connections; the saver cannot be used afterwards."""
         await offload(self, self.close)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Remove all rows of a thread, of all graphs."""
-        await offload(self, self.delete_thread, thread_id)

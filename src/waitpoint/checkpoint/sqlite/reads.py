@@ -16,6 +16,7 @@ from waitpoint.checkpoint.base import (
     Status,
     ThreadKey,
     ThreadRow,
+    Whole,
 )
 from waitpoint.checkpoint.sqlite.rows import (
     CHECKPOINT,
@@ -48,6 +49,11 @@ _ENTRY = JOURNAL.select("WHERE tid = ? AND ns = ? AND checkpoint_id = ? AND task
 _ITEMS = "SELECT key & 0xFFFFFFFF, data FROM item WHERE key >= ? AND key < ?"
 _EVENTS = "SELECT kind, at, ref, data, key & 0xFFFFFFFF FROM event WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
 
+_ALL_CHECKPOINTS = CHECKPOINT.select("WHERE tid = ? ORDER BY ns, id")
+_ALL_OUTCOMES = OUTCOME.select("WHERE tid = ? ORDER BY ns, checkpoint_id, task_id")
+_ALL_JOURNAL = JOURNAL.select("WHERE tid = ? ORDER BY ns, checkpoint_id, task_id, seq")
+_ALL_ITEMS = "SELECT key & 0xFFFFFFFF FROM item WHERE key BETWEEN ? AND ? ORDER BY key"
+
 # CROSS JOIN keeps the order of the tables: of one thread its questions, of all threads the open questions in order.
 _ALL_QUESTIONS = "question CROSS JOIN thread ON thread.tid = question.tid"
 _OF_THREAD = "thread CROSS JOIN question ON question.tid = thread.tid"
@@ -60,6 +66,7 @@ _ASKED_BELOW = QUESTION.select(
     "ORDER BY asked_at, ns, task_id, seq",
     _ALL_QUESTIONS,
 )
+_ALL_OF_THREAD = QUESTION.select("WHERE question.tid = ? ORDER BY asked_at, ns, task_id, seq, id", _ALL_QUESTIONS)
 _ANSWERABLE = "(question.status = 'open' OR (question.status = 'answered' AND question.replaceable))"
 _OLDEST_FIRST = "ORDER BY asked_at, ns, task_id, seq, id"
 _NEWEST_FIRST = "ORDER BY asked_at DESC, ns DESC, task_id DESC, seq DESC, id DESC"
@@ -114,6 +121,19 @@ def entry(cursor: Cursor, key: ThreadKey, place: tuple[str, str, str, int]) -> J
     """Read one journal entry."""
     found = cursor.execute(_ENTRY, (find_tid(cursor, key), *place)).fetchone()
     return None if found is None else journal_row(found)
+
+
+def whole(cursor: Cursor, key: ThreadKey) -> Whole | None:
+    """Read all of a thread but the data of its items."""
+    tid, thread = find_numbered_thread(cursor, key)
+    if thread is None:
+        return None
+    checkpoints = [checkpoint_row(values) for values in cursor.execute(_ALL_CHECKPOINTS, (tid,))]
+    outcomes = [outcome_row(values) for values in cursor.execute(_ALL_OUTCOMES, (tid,))]
+    journal = [journal_row(values) for values in cursor.execute(_ALL_JOURNAL, (tid,))]
+    asked = [question_row(values) for values in cursor.execute(_ALL_OF_THREAD, (tid,))]
+    numbers = [seq for (seq,) in cursor.execute(_ALL_ITEMS, (tid << 32, (tid << 32) + 0xFFFF_FFFF))]
+    return Whole(thread, checkpoints, numbers, outcomes, journal, asked)
 
 
 def items(cursor: Cursor, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
@@ -204,8 +224,9 @@ def _conditions(wanted: PendingFilter) -> tuple[str, str, list[str]]:
 
 
 def threads(
-    cursor: Cursor, status: Status | None, thread_id: str | None, limit: int | None, offset: int
-) -> list[ThreadRow]:
+    cursor: Cursor, status: Status | None, thread_id: str | None, limit: int | None, offset: int,
+    changed_before: float | None,
+) -> list[ThreadRow]:  # fmt: skip
     """List threads, newest change first, then by id and graph."""
     check_count("limit", limit)
     check_count("offset", offset)
@@ -213,7 +234,7 @@ def threads(
         rules.check_text("thread_id", thread_id)
     # The index of due threads serves only a statement that names such a status in its text.
     by_status = f"status = '{status}'" if status in {"ready", "running"} else "status = ?"
-    named = {by_status: status, "thread_id = ?": thread_id}
+    named = {by_status: status, "thread_id = ?": thread_id, "updated_at < ?": changed_before}
     equal = {term: value for term, value in named.items() if value is not None}
     where = " AND ".join(equal) or "TRUE"
     order = "ORDER BY updated_at DESC, thread_id, graph LIMIT ? OFFSET ?"

@@ -12,6 +12,7 @@ from waitpoint.checkpoint.base import (
     BaseCheckpointSaver,
     CheckpointRow,
     Commit,
+    Cut,
     EventRow,
     JournalRow,
     Loaded,
@@ -23,6 +24,7 @@ from waitpoint.checkpoint.base import (
     Status,
     ThreadKey,
     ThreadRow,
+    Whole,
 )
 from waitpoint.checkpoint.sqlite import reads, writes
 from waitpoint.checkpoint.sqlite.holder import Holder
@@ -76,6 +78,10 @@ class SqliteSaver(Holder, BaseCheckpointSaver):
         """Apply a `Record`."""
         return self._database.write(self._transitions.record, change, durable=True)
 
+    def cut(self, change: Cut) -> None:
+        """Apply a `Cut`."""
+        self._database.write(writes.cut, change, durable=True)
+
     def beat(self, owner: str, lease_until: float) -> None:
         """Extend the lease of all threads that `owner` runs."""
         self._database.write(writes.beat, (owner, lease_until), durable=False)
@@ -99,6 +105,10 @@ class SqliteSaver(Holder, BaseCheckpointSaver):
         """Read one journal entry."""
         return self._database.read(reads.entry, key, (ns, checkpoint_id, task_id, seq))
 
+    def whole(self, key: ThreadKey) -> Whole | None:
+        """Read all of a thread in one snapshot; the data of items is left out."""
+        return self._database.read(reads.whole, key)
+
     def items(self, key: ThreadKey, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Read items by half-open ranges of numbers."""
         return self._database.read(reads.items, key, ranges)
@@ -118,10 +128,11 @@ class SqliteSaver(Holder, BaseCheckpointSaver):
         return self._database.read(reads.count, wanted)
 
     def threads(
-        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> list[ThreadRow]:
+        self, *, status: Status | None = None, thread_id: str | None = None, limit: int | None = None, offset: int = 0,
+        changed_before: float | None = None,
+    ) -> list[ThreadRow]:  # fmt: skip
         """List threads, newest change first, then by id and graph."""
-        return self._database.read(reads.threads, status, thread_id, limit, offset)
+        return self._database.read(reads.threads, status, thread_id, limit, offset, changed_before)
 
     def events(self, key: ThreadKey, *, after: int = 0, limit: int | None = None) -> list[EventRow]:
         """List a thread's record in order, from the event after number `after`."""

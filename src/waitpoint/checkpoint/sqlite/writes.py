@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from waitpoint.checkpoint import rules
 from waitpoint.checkpoint.base import (
     Commit,
+    Cut,
+    EventRow,
     JournalRow,
     Move,
     Record,
@@ -80,6 +82,19 @@ _REOPEN = """
 _ADD_EVENT = """
     INSERT INTO event (key, kind, at, ref, data)
     VALUES (? + (SELECT events FROM thread WHERE tid = ?), ?, ?, ?, ?)"""
+
+_CUT = (
+    "DELETE FROM checkpoint WHERE tid = ? AND ns = ? AND id = ?",
+    "DELETE FROM outcome WHERE tid = ? AND ns = ? AND checkpoint_id = ?",
+    "DELETE FROM journal WHERE tid = ? AND ns = ? AND checkpoint_id = ?",
+)
+# Each has an index of its own: the root's questions, and those of graphs inside.
+_CUT_QUESTIONS = (
+    "DELETE FROM question WHERE tid = ? AND root_checkpoint = ? AND ns = '' AND checkpoint_id = root_checkpoint",
+    "DELETE FROM question WHERE tid = ? AND ns = ? AND ns <> '' AND checkpoint_id = ?",
+)
+_CUT_JOURNAL = "DELETE FROM journal WHERE tid = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND seq = ?"
+_CUT_ITEMS = "DELETE FROM item WHERE key >= ? AND key < ?"
 
 _DELETE = (
     "DELETE FROM checkpoint WHERE tid = ?",
@@ -179,14 +194,44 @@ def beat(cursor: Cursor, change: tuple[str, float]) -> None:
     cursor.execute(_BEAT, (lease_until, owner))
 
 
+def cut(cursor: Cursor, change: Cut) -> None:
+    """Apply a `Cut`."""
+    tid, now = find_numbered_thread(cursor, change.key)
+    rules.check_cut(now, change)
+    assert now is not None
+    if change.whole:
+        _delete(cursor, tid)
+        return
+    _cut_rows(cursor, tid, change)
+    rules.after_cut(now, change)
+    cursor.execute(_PUT_THREAD, (*rules.values_of_thread(now)[1:], len(change.events), tid))
+    if change.events:
+        _append_events(cursor, tid, change.events)
+
+
+def _cut_rows(cursor: Cursor, tid: int, change: Cut) -> None:
+    places = [(tid, ns, name) for ns, name in change.checkpoints]
+    for statement in _CUT:
+        cursor.executemany(statement, places)
+    at_root, below = _CUT_QUESTIONS
+    cursor.executemany(at_root, [(tid, name) for _, ns, name in places if not ns])
+    cursor.executemany(below, [place for place in places if place[1]])
+    cursor.executemany(_CUT_JOURNAL, [(tid, *entry) for entry in change.journal])
+    cursor.executemany(_CUT_ITEMS, [(tid << 32 | start, (tid << 32) + end) for start, end in change.items])
+
+
 def delete_thread(cursor: Cursor, thread_id: str) -> None:
     """Remove all rows of a thread, of all graphs."""
     cursor.execute("SELECT tid FROM thread WHERE thread_id = ?", (thread_id,))
     for (tid,) in cursor.fetchall():
-        for statement in _DELETE:
-            cursor.execute(statement, (tid,))
-        for statement in _DELETE_NUMBERED:
-            cursor.execute(statement, (tid << 32, (tid << 32) + 0xFFFF_FFFF))
+        _delete(cursor, tid)
+
+
+def _delete(cursor: Cursor, tid: int) -> None:
+    for statement in _DELETE:
+        cursor.execute(statement, (tid,))
+    for statement in _DELETE_NUMBERED:
+        cursor.execute(statement, (tid << 32, (tid << 32) + 0xFFFF_FFFF))
 
 
 # --- rows in ----------------------------------------------------------------------------------------------------------
@@ -211,7 +256,7 @@ def add(cursor: Cursor, key: ThreadKey, tid: int, writes: Writes, at: float) -> 
     if writes.withdrawn or writes.replaceable or writes.final or writes.reopened:
         _change_questions(cursor, tid, writes, at)
     if writes.events:
-        _append_events(cursor, tid, writes)
+        _append_events(cursor, tid, writes.events)
 
 
 def _inserted(cursor: Cursor, statement: str, new: Sequence[Values]) -> bool:
@@ -264,9 +309,9 @@ def _change_questions(cursor: Cursor, tid: int, writes: Writes, at: float) -> No
     cursor.executemany(_REOPEN, [(name, tid) for name in writes.reopened])
 
 
-def _append_events(cursor: Cursor, tid: int, writes: Writes) -> None:
-    first = (tid << 32) - len(writes.events) + 1
-    cursor.executemany(_ADD_EVENT, [(first + n, tid, e.kind, e.at, e.ref, e.data) for n, e in enumerate(writes.events)])
+def _append_events(cursor: Cursor, tid: int, events: Sequence[EventRow]) -> None:
+    first = (tid << 32) - len(events) + 1
+    cursor.executemany(_ADD_EVENT, [(first + n, tid, e.kind, e.at, e.ref, e.data) for n, e in enumerate(events)])
 
 
 def _journal_entry(cursor: Cursor, tid: int, entry: JournalRow) -> JournalRow | None:

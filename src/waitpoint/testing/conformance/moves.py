@@ -77,7 +77,7 @@ class MoveConformance:
         assert saver.thread(KEY) is None
         assert saver.items(KEY, [(0, 9)]) == {}
 
-    def test_move_is_refused_if_fence_answers_status_or_head_differ(self, saver: BaseCheckpointSaver) -> None:
+    def test_move_is_refused_if_fence_answers_status_head_or_next_item_differ(self, saver: BaseCheckpointSaver) -> None:
         old = begin(saver, status="waiting", fence=1, answer_seq=2)
         before = everything(saver)
         for believed in (
@@ -86,6 +86,7 @@ class MoveConformance:
             replace(old, status="ready"),
             replace(old, head=C2),
             replace(old, head=None),
+            replace(old, next_item=77),
         ):
             new = replace(old, fence=believed.fence + 1)
             with refused(ThreadChanged) as refusal:
@@ -95,7 +96,7 @@ class MoveConformance:
 
     def test_move_compares_nothing_else(self, saver: BaseCheckpointSaver) -> None:
         old = begin(saver)
-        believed = replace(old, owner=None, lease_until=None, next_item=77, error="other", created_at=0, updated_at=0)
+        believed = replace(old, owner=None, lease_until=None, error="other", created_at=0, updated_at=0)
         saver.move(Move(KEY, believed, replace(old, fence=2)))
         assert row_of(saver).fence == 2
 

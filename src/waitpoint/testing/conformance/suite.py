@@ -10,6 +10,8 @@ Derive from it in a test module and give it a fixture `saver` that yields an emp
 """
 
 from waitpoint.testing.conformance.commits import CommitConformance
+from waitpoint.testing.conformance.cuts import CutConformance
+from waitpoint.testing.conformance.keeping import KeepingConformance
 from waitpoint.testing.conformance.listings import ListingConformance
 from waitpoint.testing.conformance.moves import MoveConformance
 from waitpoint.testing.conformance.reads import ReadConformance
@@ -18,6 +20,13 @@ from waitpoint.testing.conformance.settles import SettleConformance
 
 
 class SaverConformance(
-    MoveConformance, CommitConformance, RecordConformance, SettleConformance, ReadConformance, ListingConformance
+    MoveConformance,
+    CommitConformance,
+    RecordConformance,
+    SettleConformance,
+    ReadConformance,
+    ListingConformance,
+    CutConformance,
+    KeepingConformance,
 ):
     """Every promise of `waitpoint.checkpoint.base`, one test each."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from waitpoint.hosting.host import Host
+from waitpoint.server.refusals import ForbiddenError
 
 SCOPES = ("run", "answer", "read", "admin")
 
@@ -18,6 +19,14 @@ class Caller:
 
     name: str | None = None
     scopes: frozenset[str] = frozenset(SCOPES)
+
+    def require(self, scope: str) -> None:
+        """Let the caller pass who has a scope; `admin` has all. Raises `ForbiddenError`."""
+        if scope not in self.scopes and "admin" not in self.scopes:
+            has = ", ".join(map(repr, sorted(self.scopes))) or "none"
+            raise ForbiddenError(
+                f"'{self.name}' may not do this: it needs the scope '{scope}', and the key has {has}; use a key that has it"
+            )
 
 
 def host_of(request: Request) -> Host:
@@ -34,3 +43,12 @@ async def caller_of(request: Request) -> Caller:
 
 TheHost = Annotated[Host, Depends(host_of)]
 TheCaller = Annotated[Caller, Depends(caller_of)]
+
+
+def needs(scope: str) -> Any:
+    """Return a dependency of a route that only callers with this scope may use."""
+
+    async def check(caller: TheCaller) -> None:
+        caller.require(scope)
+
+    return Depends(check)

@@ -13,7 +13,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from waitpoint import clock
 from waitpoint.checkpoint.base import PendingFilter, ThreadKey, offload
 from waitpoint.engine.runner import Runner
 from waitpoint.hosting import accepting, recording
@@ -172,15 +171,13 @@ class Execution:
         return None if row is None else row.head
 
     async def close(self, ended: Ended, owner: str) -> None:
-        """Store how the run ended; then, and only then, tell its readers."""
+        """Store how the run ended, and in the same transaction what its readers are told last."""
         await self._journal.flush()
-        at = clock.now()
-        is_ours = await offload(self._ledger, self._ledger.end_run, self.run.id, owner, ended.status, ended.outcome, at)
-        if is_ours:
-            change = {"halted": ended.halted}
-            await offload(self._ledger, _changed(self._ledger, self.run.thread_id, at, change))
-            self._journal.put([self._recorder.note("end", {"run_id": self.run.id, "status": ended.status})])
-        await self._journal.flush()
+        last = self._recorder.note("end", {"run_id": self.run.id, "status": ended.status})
+        change = {"halted": ended.halted}
+        await offload(self._ledger, _changed(self._ledger, self.run.thread_id, last.at, change))
+        await offload(self._ledger, self._ledger.end_run, self.run.id, owner, ended.status, ended.outcome, last)
+        self._journal.told(self.run.thread_id)
 
 
 def _changed(ledger: Ledger, thread_id: str, at: float, change: dict[str, Any]) -> Any:

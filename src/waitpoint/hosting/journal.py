@@ -30,6 +30,10 @@ class Journal:
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self.flush())
 
+    def told(self, thread_id: str) -> None:
+        """Wake the readers of a thread whose log grew in another transaction."""
+        self._hub.changed([thread_id])
+
     async def room(self) -> None:
         """Wait until not too much waits to be stored."""
         if len(self._pending) > _MANY:

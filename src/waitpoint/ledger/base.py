@@ -234,8 +234,11 @@ class Ledger(ABC):
         """Take the oldest due run of a thread in which none is running, make it running under `owner`, and return it."""
 
     @abstractmethod
-    def end_run(self, run_id: str, owner: str, status: RunStatus, outcome: Document, at: float) -> bool:
-        """Give a run that `owner` runs its last status; False if that owner runs it no more."""
+    def end_run(self, run_id: str, owner: str, status: RunStatus, outcome: Document, last: LogEntry) -> bool:
+        """Give a run that `owner` runs its last status, and its log the last entry, whose time it takes.
+
+        Returns False, and changes nothing, if that owner runs it no more.
+        """
 
     @abstractmethod
     def give_back_run(self, run_id: str, owner: str, at: float) -> bool:

@@ -96,8 +96,8 @@ class SqliteLedger(Holder, Ledger):
     def claim_run(self, owner: str, lease_until: float, at: float, graphs: Sequence[str]) -> RunRow | None:
         return self._database.write(runs.claim, (owner, lease_until, at, graphs), durable=False)
 
-    def end_run(self, run_id: str, owner: str, status: RunStatus, outcome: Document, at: float) -> bool:
-        return self._database.write(runs.end, (run_id, owner, status, outcome, at), durable=True)
+    def end_run(self, run_id: str, owner: str, status: RunStatus, outcome: Document, last: LogEntry) -> bool:
+        return self._database.write(runs.end, (run_id, owner, status, outcome, last), durable=True)
 
     def give_back_run(self, run_id: str, owner: str, at: float) -> bool:
         return self._database.write(runs.give_back, (run_id, owner, at), durable=True)

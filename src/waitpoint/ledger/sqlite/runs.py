@@ -7,8 +7,17 @@ from typing import Any
 
 from waitpoint.checkpoint.base import ThreadKey
 from waitpoint.checkpoint.sqlite.rows import Cursor
-from waitpoint.ledger.base import ACTIVE, CancelAction, Document, RunActiveError, RunRow, RunStatus, ThreadRecord
-from waitpoint.ledger.sqlite import columns, threads
+from waitpoint.ledger.base import (
+    ACTIVE,
+    CancelAction,
+    Document,
+    LogEntry,
+    RunActiveError,
+    RunRow,
+    RunStatus,
+    ThreadRecord,
+)
+from waitpoint.ledger.sqlite import columns, log, threads
 
 _SELECT = f"SELECT {columns.RUN} FROM run"
 _ACTIVE = "status IN ('pending', 'running')"
@@ -88,15 +97,18 @@ def claim(cursor: Cursor, claim_: tuple[str, float, float, Sequence[str]]) -> Ru
     return run
 
 
-def end(cursor: Cursor, ended: tuple[str, str, RunStatus, Document, float]) -> bool:
-    """Give a run its last status, if its owner still has it."""
-    run_id, owner, status, outcome, at = ended
+def end(cursor: Cursor, ended: tuple[str, str, RunStatus, Document, LogEntry]) -> bool:
+    """Give a run its last status and its log the last entry, if its owner still has it."""
+    run_id, owner, status, outcome, last = ended
     cursor.execute(
         "UPDATE run SET status = ?, outcome = ?, updated_at = ?, owner = NULL, lease_until = NULL"
         " WHERE id = ? AND owner = ? AND status = 'running'",
-        (status, columns.text(outcome), at, run_id, owner),
+        (status, columns.text(outcome), last.at, run_id, owner),
     )
-    return cursor.rowcount == 1
+    if cursor.rowcount == 0:
+        return False
+    log.append(cursor, [last])
+    return True
 
 
 def give_back(cursor: Cursor, given: tuple[str, str, float]) -> bool:

@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("protocol",),
     ("agents", "callbacks"),
     ("checkpoint.*", "store.*", "cache.*", "ledger.*"),
-    ("hosting",),
+    ("hosting", "shown"),
     ("review",),
     ("server", "inbox", "worker"),
     ("cli",),

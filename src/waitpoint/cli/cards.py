@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from waitpoint.cli import safe
-from waitpoint.cli.calls import Call, Review
 from waitpoint.codec import to_json
+from waitpoint.shown.calls import Call, Review
 
 _MAIN = ("path", "file", "filename", "query", "sql", "command", "url", "to", "name", "title", "id", "question")
 _DOUBT = {

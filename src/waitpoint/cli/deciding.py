@@ -14,13 +14,13 @@ import typer
 from waitpoint.checkpoint.base import QuestionRow, as_question
 from waitpoint.cli import editor, given, lookup, questions, terminal
 from waitpoint.cli.answering import ID, recorded
-from waitpoint.cli.calls import DECISIONS, Call, Review, review_of
 from waitpoint.cli.options import Choosing, Recording, command
 from waitpoint.cli.place import Place
 from waitpoint.codec import to_json
 from waitpoint.engine import answers
 from waitpoint.errors import UsageError
 from waitpoint.protocol import check_type
+from waitpoint.shown.calls import DECISIONS, Call, Review, review_of
 
 _ARGS = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="All arguments anew; also @FILE, or - for stdin.")

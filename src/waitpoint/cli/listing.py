@@ -9,11 +9,12 @@ import typer
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import PendingFilter, ThreadRow, as_question
-from waitpoint.cli import calls, cards, exits, lookup, questions, safe, samples, terminal, times
+from waitpoint.cli import cards, exits, lookup, questions, safe, samples, terminal, times
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.engine import owner
 from waitpoint.records import Question
+from waitpoint.shown import calls
 
 _LIMIT = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="List at most so many.")]
 _THREADS = (

@@ -7,10 +7,11 @@ from typing import Any
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import QuestionRow, as_question
-from waitpoint.cli import calls, cards, lookup, safe, samples, terminal, times
+from waitpoint.cli import cards, lookup, safe, samples, terminal, times
 from waitpoint.cli.place import Place
 from waitpoint.codec import to_json
 from waitpoint.records import Question
+from waitpoint.shown import calls
 
 CARDS = 3  # more questions than these are listed in a table
 _WORDS = ("question", "message", "prompt", "instruction", "title", "text", "description")

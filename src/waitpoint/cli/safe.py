@@ -1,7 +1,6 @@
 """Text from agents on its way to a terminal: what is shown is what is there, and nothing in it can act or hide.
 
-Control characters, direction marks, invisible and stacked ones are written out, as `<U+202E>` in text and as `\\u202e` in
-JSON (which a parser reads back to the same value). Letters of every script, and emoji, pass as they are.
+What hides is written out, as `<U+202E>` in text and as `\\u202e` in JSON (which a parser reads back to the same value).
 """
 
 from __future__ import annotations
@@ -9,17 +8,10 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from typing import Any
 
 from waitpoint import codec
-
-MARKS_IN_A_ROW = 4  # more combining marks on one letter would reach into the lines around it
-
-_HIDDEN_KINDS = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")  # letters and marks that show nothing
-_JOINERS = "\u200c\u200d"
-_HARMLESS = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u05ff\u3001-\u3163\u3165-\u9fff\uac00-\ud7a3]*")
+from waitpoint.shown import hidden
 
 
 def line(text: str) -> str:
@@ -48,17 +40,7 @@ def _finite(value: Any) -> Any:
 
 
 def _written(text: str, form: str) -> str:
-    if _HARMLESS.fullmatch(text):
-        return text
-    out: list[str] = []
-    marks = 0
-    for i, char in enumerate(text):
-        marks = marks + 1 if unicodedata.combining(char) else 0
-        if marks > MARKS_IN_A_ROW or _is_hidden(text, i):
-            out.append(_named(char, form))
-        else:
-            out.append(char)
-    return "".join(out)
+    return "".join(_named(part.text, form) if part.is_hidden else part.text for part in hidden.parts(text))
 
 
 def _named(char: str, form: str) -> str:
@@ -67,27 +49,3 @@ def _named(char: str, form: str) -> str:
         code -= 0x10000
         return form.format(0xD800 + (code >> 10)) + form.format(0xDC00 + (code & 0x3FF))
     return form.format(code)
-
-
-def _is_hidden(text: str, i: int) -> bool:
-    char = text[i]
-    if char in _JOINERS:
-        return not _joins(text, i)
-    if "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
-        return not (char in "\ufe0e\ufe0f" and i > 0 and _takes_a_style(text[i - 1]))
-    return unicodedata.category(char) in _HIDDEN_KINDS or char in _FILLERS
-
-
-def _joins(text: str, i: int) -> bool:
-    """Whether a joiner does what it is for: between parts of an emoji, or letters of a script that needs it."""
-    before = text[:i].rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
-    after = text[i + 1 : i + 2]
-    if not before or not after:
-        return False
-    if text[i] == "\u200d" and unicodedata.category(before) == "So" and unicodedata.category(after) in {"So", "Sm"}:
-        return True
-    return "\u0600" <= before <= "\u0dff" and "\u0600" <= after <= "\u0dff"
-
-
-def _takes_a_style(char: str) -> bool:
-    return char in "0123456789#*©®" or unicodedata.category(char) in {"So", "Sm", "Po"}

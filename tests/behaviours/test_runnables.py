@@ -341,10 +341,11 @@ def test_events_can_be_filtered_and_end_with_the_output(saver: Any) -> None:
     assert {e["name"] for e in events(graph, {"a": 1}, thread("2"), include_names=["node"])} == {"node"}
 
 
-def test_an_event_stream_of_a_graph_that_asks_ends_with_the_question(saver: Any) -> None:
+def test_an_event_stream_of_a_graph_that_asks_shows_the_question_last(saver: Any) -> None:
     graph, config = chain(saver, ask), thread()
-    last = events(graph, {"log": ["sure?"]}, config)[-1]
-    assert [i.value for i in last["data"]["output"]["__interrupt__"]] == ["sure?"]
+    *_, question, last = events(graph, {"log": ["sure?"]}, config)
+    assert [i.value for i in question["data"]["chunk"]["__interrupt__"]] == ["sure?"]
+    assert last["data"]["output"] == {"log": ["sure?"]}
     assert events(graph, Command(resume="yes"), config)[-1]["data"]["output"] == {"log": ["sure?", "yes"]}
 
 

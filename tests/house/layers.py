@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("interrupts",),
     ("core",),
-    ("stream",),
+    ("stream", "tracing"),
     ("engine",),
     ("graph", "func"),
     ("protocol",),
@@ -52,6 +52,7 @@ IMPORTED_WHEN_USED = {
     "json": "1 ms, and only questions with a schema need it",
     "jsonschema_rs": "only questions with a schema need it",
     "langchain_core": "about a second, and most graphs hold no messages",
+    "opentelemetry": "only where a tracer provider is set",
     "pydantic": "100 ms, and most graphs hold no models",
     "pydantic_core": "comes with pydantic",
     "redis": "only caches in Redis",
@@ -75,6 +76,7 @@ KNOWS_LANGCHAIN_CORE = (
     "stream",
     "testing",
     "tools",
+    "tracing",
 )
 
 # The rooms that put a program together, and so may name a concrete store.

@@ -25,6 +25,7 @@ from waitpoint.checkpoint.base import (
 from waitpoint.codec import Registry
 from waitpoint.engine.questions import listed
 from waitpoint.engine.segment import event
+from waitpoint.engine.tracing import Tracing, waits
 from waitpoint.errors import (
     AlreadyAnsweredError,
     AmbiguousInterruptError,
@@ -226,14 +227,14 @@ def refusal(
     return UnknownInterruptError(f"{lead} {why}{waits}", interrupt_ids=texts, pending_ids=pending)
 
 
-def settle(saver: BaseCheckpointSaver, change: Settle) -> ThreadRow:
-    """Store answers; a loser is told who won."""
+def settle(saver: BaseCheckpointSaver, change: Settle, tracing: Tracing | None = None) -> ThreadRow:
+    """Store answers, and tell tracers of the waits that they end; a loser is told who won. `tracing`: of who goes on."""
     change.writes.events = [
         *change.writes.events,
         *(event(s.status, s.id, by=s.by, comment=s.comment, reason=s.reason) for s in change.settlements),
     ]
     try:
-        return saver.settle(change)
+        row = saver.settle(change)
     except QuestionsChanged as lost:
         wanted = [s.id for s in change.settlements]
         known = {q.id: q for q in lost.questions}
@@ -242,6 +243,8 @@ def settle(saver: BaseCheckpointSaver, change: Settle) -> ThreadRow:
             raise ThreadChanged("The same answer came twice at once; look again", thread=lost.thread) from None
         pending = [q.id for q in saver.questions(PendingFilter(change.key.thread_id, change.key.graph))]
         raise refusal(gone or wanted, known, pending, change.key, saver.thread(change.key)) from None
+    waits(saver, change.settlements, None if tracing is None else tracing.span)
+    return row
 
 
 def _is_same(row: QuestionRow | None, settlement: Settlement) -> bool:

@@ -116,7 +116,7 @@ def _answered(
     # Whoever claims acts on all answers that are there, so none of the others can be replaced any more.
     writes.final = [q.id for q in loaded.questions if q.replaceable and q.id not in settled]
     change = Settle(key, prepared.settlements, call.claim(), head.id if writes.outcomes else None, writes, thread.fence)
-    row = yield Store(answers.settle, (saver, change))
+    row = yield Store(answers.settle, (saver, change, call.around.tracing))
     if row.owner != call.owner:
         return (yield from _taken_or_awaited(call, saver, row))
     if row.answer_seq != thread.answer_seq + 1 or row.head != thread.head or writes.outcomes:

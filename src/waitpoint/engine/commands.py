@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.tasks import Outcome, Task
@@ -68,7 +68,16 @@ class Tell:
     event: Any
 
 
-Command = Store | Start | Next | Cancel | Emit | Sleep | Tell
+@dataclass(slots=True, eq=False, repr=False)
+class Moment:
+    """Make one of two calls that do the same, in this thread or from the event loop. A task may ask for it too."""
+
+    blocking: Callable[[], Any]
+    awaiting: Callable[[], Awaitable[Any]]
+    crew: ClassVar[Any] = None
+
+
+Command = Store | Start | Next | Cancel | Emit | Sleep | Tell | Moment
 Steps = Generator[Command, Any, Any]
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Generator
 from typing import Any
 
-from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store, Tell
+from waitpoint.engine.commands import Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.tasks import in_context, run_blocking
 
 MAX_THREADS = 32
@@ -96,6 +96,8 @@ class _Driver:
             threading.Event().wait(command.seconds)
         elif isinstance(command, Tell):
             _told(command)
+        elif isinstance(command, Moment):
+            return command.blocking()
         return None
 
     def _next(self, timeout: float | None) -> Generator[Emit, None, Any]:

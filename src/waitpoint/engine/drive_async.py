@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
-from waitpoint.engine.commands import Cancel, Emit, Next, Sleep, Start, Steps, Stopped, Store, Tell
+from waitpoint.engine.commands import Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.drive import QUEUED_PARTS
 from waitpoint.engine.tasks import Outcome, in_context, run_async
 
@@ -149,6 +149,8 @@ class _Driver:
             found = command.call(command.event)
             if inspect.isawaitable(found):
                 await found
+        elif isinstance(command, Moment):
+            return await command.awaiting()
         return None
 
     async def _stored(self, command: Store) -> Any:

@@ -12,14 +12,17 @@ from waitpoint.engine.scope import TaskScope
 _variable: Any = None
 
 
-def lend_config(context: Context, scope: TaskScope) -> None:
-    """Put the node's config into LangChain's own context variable, if LangChain is loaded at all."""
+def lend_config(context: Context | None, scope: TaskScope) -> None:
+    """Put the node's config into LangChain's own context variable, if LangChain is loaded at all; None: right here."""
     global _variable  # noqa: PLW0603 - looked up once, since every task comes by here
     if _variable is None:
         _variable = getattr(sys.modules.get("langchain_core.runnables.config"), "var_child_runnable_config", None)
         if _variable is None:
             return
-    context.run(_variable.set, scope.config)
+    if context is None:
+        _variable.set(scope.config)
+    else:
+        context.run(_variable.set, scope.config)
 
 
 # --- graphs as runnables ----------------------------------------------------------------------------------------------

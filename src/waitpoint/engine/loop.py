@@ -15,6 +15,7 @@ from waitpoint import clock, ids
 from waitpoint.checkpoint.base import AnswersArrived, CheckpointRow, EventRow, Rest, Status, Writes
 from waitpoint.core.apply import apply_writes, next_control
 from waitpoint.engine import detailing, lifecycle, outcomes, recall, saying
+from waitpoint.engine.attempts import attempted
 from waitpoint.engine.caching import cached
 from waitpoint.engine.commands import Cancel, Emit, Next, Start, Steps, Stopped, Store
 from waitpoint.engine.debugging import watched
@@ -24,6 +25,7 @@ from waitpoint.engine.run import Run
 from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.segment import below, event
 from waitpoint.engine.tasks import Body, Outcome, Task, attempt
+from waitpoint.engine.tracing import stepped
 from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
 from waitpoint.records import INTERRUPT, START, Command
 
@@ -52,7 +54,7 @@ def _supersteps(run: Run) -> Steps:
             yield from _rest_at_breakpoint(run, Writes(), None)
             return
         first = False
-        failure = yield from _run_due(run)
+        failure = yield from _traced(run)
         if failure is not None:
             yield from _fail(run, failure)  # comes back only if answers came that mended it
         if any(t.state != "done" for t in run.tasks):
@@ -86,6 +88,10 @@ def _stops_before(run: Run, first: bool) -> bool:
 
 
 # --- running tasks ----------------------------------------------------------------------------------------------------
+
+
+def _traced(run: Run) -> Generator[Any, Any, BaseException | None]:
+    return _run_due(run) if run.around.tracing is None else stepped(run, _run_due(run))
 
 
 def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
@@ -137,6 +143,8 @@ def _announced(run: Run, task: Task) -> Steps:
 
 def _calls(run: Run, task: Task, scope: TaskScope) -> Generator[Any, Any, Outcome]:
     calls = attempt(run.spec, task, run.values, scope)
+    if run.around.tracing is not None and task.name != START:
+        calls = attempted(calls, task, scope)
     if task.node.cache_policy is not None and run.around.cache is not None:
         calls = cached(calls, run.spec, task, scope)
     return watched(calls, run.spec, task.node, scope) if run.debug else calls
@@ -368,7 +376,7 @@ def _fail(run: Run, error: BaseException) -> Steps:
         mending = yield from _rest_failed(run, error, refused=refused)
         if mending:  # answers came meanwhile, perhaps to a question of the task that failed
             left: BaseException | None = error if refused else None
-            found = (yield from _run_due(run)) or _failure_of(run) or left
+            found = (yield from _traced(run)) or _failure_of(run) or left
             if found is None:
                 return
             error = found

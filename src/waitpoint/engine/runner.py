@@ -226,11 +226,10 @@ class Runner(Composable):
                     "Transformers make projections, which event streams of version 'v2' have not; use \"v3\""
                 )
 
-            def told(given: Any, full: dict[str, Any]) -> AsyncGenerator[tuple[str, Any]]:
-                modes = ["updates", "values", "tasks"]
-                return self.astream(given, full, context=context, stream_mode=modes, **options)  # type: ignore[return-value]
+            def parts(given: Any, full: dict[str, Any]) -> AsyncGenerator[Any]:
+                return self.astream(given, full, context=context, **options)  # type: ignore[return-value]
 
-            return streams.chain_events(self.name, told, input, self.own(config), filters)
+            return streams.chain_events(self.name, parts, input, self.own(config), filters)
         return self._arun(input, config, version, context, transformers, options)
 
     async def _arun(
@@ -245,7 +244,13 @@ class Runner(Composable):
         return streams.async_run_of(parts, (*self.transformers, *(transformers or ())))
 
     async def araw_parts(
-        self, input: Any, config: Mapping[str, Any] | None, modes: tuple[str, ...], *, context: Any = None, **options: Any
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None,
+        modes: tuple[str, ...],
+        *,
+        context: Any = None,
+        **options: Any,
     ) -> AsyncGenerator[Part]:
         """Run, yielding (namespace, mode, payload) as the loop makes them, nested graphs too, for who translates them.
 

@@ -40,6 +40,7 @@ class Surroundings:
     cache: BaseCache[Any] | None = None
     show: Callable[[str, Any], None] | None = None  # takes what tasks show while they run, if that goes out at once
     shows_output: bool = False  # `values` and `updates` show no more than what the run returns
+    tracing: Any = None  # who hears of the run, if anybody does
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -60,6 +61,7 @@ class TaskScope:
     pushed: list[tuple[str, Any]] = field(default_factory=list)  # messages to be written with what the body returns
     sent_up: bool = False  # the task's result is a command that a graph inside it sent to its parent
     loop: Any = None  # of the driver, if that is asynchronous
+    callbacks: Any = None  # of what runs in the task; None: those of the run
     _config: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None
 
@@ -127,8 +129,10 @@ class TaskScope:
             self._config = {**given, "configurable": configurable, "metadata": metadata}
             for name in ("run_id", "run_name"):  # they name the graph's run, and nothing that runs in it
                 self._config.pop(name, None)
+            if self.callbacks is not None:
+                self._config["callbacks"] = self.callbacks
             if self.around.listen is not None:
-                self._config["callbacks"] = self.around.listen(self, given.get("callbacks"))
+                self._config["callbacks"] = self.around.listen(self, self._config.get("callbacks"))
         return self._config
 
     @property

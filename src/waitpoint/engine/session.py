@@ -15,6 +15,7 @@ from waitpoint.engine.invocation import Invocation, Opened
 from waitpoint.engine.loop import supersteps
 from waitpoint.engine.questions import answerable
 from waitpoint.engine.run import Run
+from waitpoint.engine.tracing import begun, traced
 from waitpoint.errors import GraphDrained, NodeFailedError, NotFoundError, ParentCommand, UnknownInterruptError
 from waitpoint.records import INTERRUPT
 
@@ -38,7 +39,9 @@ class Session:
         """Open and run; afterwards `result` has the outcome."""
         try:
             yield from self._told("started")
-            yield from self._steps() if self.parent is None else _within(self.parent, self._steps())
+            steps = self._steps() if self.parent is None else _within(self.parent, self._steps())
+            self.call.around.tracing = begun(self.call, inner=self.parent is not None)
+            yield from steps if self.call.around.tracing is None else traced(self.call, steps, lambda: self.run)
             yield from self._told("ended")
         except Stopped as stop:
             yield from self._given_back()
@@ -94,6 +97,8 @@ class Session:
             opened = yield from self._look()
         assert opened.run is not None
         self.run = opened.run
+        if self.call.around.tracing is not None:
+            self.call.around.tracing.opened(opened.run)
         if opened.resting:
             yield from self._show_rest(opened.run)
         else:
@@ -197,7 +202,8 @@ class Session:
         mapped = _moved_to_fork(resume, old, asked)
         head = run.head.id
         prepared = yield Store(answers.prepare, (mapped, answerable(asked), saver, key, self.call.registry))
-        row = yield Store(answers.settle, (saver, Settle(key, prepared.settlements, self.call.claim(), head)))
+        change = Settle(key, prepared.settlements, self.call.claim(), head)
+        row = yield Store(answers.settle, (saver, change, self.call.around.tracing))
         won = row.owner == self.call.owner
         self.call.input, self.call.checkpoint_id = None, None
         opened: Opened = yield from (resuming.answered(self.call, saver, row) if won else opening.open_run(self.call))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import time
 from collections.abc import Generator, Mapping
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from waitpoint import canonical, ids, runtime
+from waitpoint.engine.attempts import called, called_later
 from waitpoint.engine.endings import beside_pauses, interrupts_of
 from waitpoint.engine.tasks import in_context
 from waitpoint.engine.trying import seconds_to_retry, within_seconds
@@ -228,7 +230,7 @@ class TaskCall:
             except StopIteration as done:
                 return done.value
             if what == "body":
-                reply = self._called()
+                reply = self._called() if self.scope.around.tracing is None else called(*self._told(), self._called)
             elif what == "end":
                 reply = self.strand.crew.end(told)
             elif what == "sleep":
@@ -247,7 +249,9 @@ class TaskCall:
             except StopIteration as done:
                 return done.value
             if what == "body":
-                reply = await self._called_later()
+                is_traced = self.scope.around.tracing is not None
+                work = called_later(*self._told(), self._called_later) if is_traced else self._called_later()
+                reply = await work
             elif what == "end":
                 reply = await self.strand.crew.end_later(told)
             elif what == "sleep":
@@ -256,6 +260,14 @@ class TaskCall:
                 reply = await told.aget()
             else:
                 await told[0].aput(told[1])
+
+    def _told(self) -> tuple[Any, str, Any]:
+        """Return what a tracer hears of the call: its scope, name, and arguments by name, as far as they fit."""
+        given: Any = self.kwargs
+        if self.spec.signature is not None:
+            with contextlib.suppress(TypeError):
+                given = self.spec.signature.bind_partial(*self.args, **self.kwargs).arguments
+        return self.scope, self.spec.name, dict(given)
 
     def _called(self) -> tuple[Any, BaseException | None]:
         try:

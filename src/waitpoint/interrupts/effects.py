@@ -206,10 +206,10 @@ async def replayed_later(journal: Journal, row: JournalRow) -> Any:
 
 def run(journal: Journal, effect: Effect, earlier: JournalRow | None, thunk: Callable[[], T]) -> T:
     """Run an effect that has no record, and record it. `earlier` is the entry of a try that came to nothing."""
-    row = _started(journal, effect, earlier)
+    row, span = _started(journal, effect, earlier), _span(journal, effect)
     token = runtime.inside.set(_inside(journal, effect))
     try:
-        result = thunk()
+        result = thunk() if span is None else span.effect(effect.function, thunk)
     except BaseException as error:
         _failed(journal, row, effect, error)
         raise
@@ -250,9 +250,9 @@ async def begin(journal: Journal, effect: Effect, earlier: JournalRow | None, th
 
 
 async def _awaited(journal: Journal, row: JournalRow, effect: Effect, work: Awaitable[T]) -> T:
-    token = runtime.inside.set(_inside(journal, effect))
+    token, span = runtime.inside.set(_inside(journal, effect)), _span(journal, effect)
     try:
-        result = await work
+        result = await (work if span is None else span.effect_later(effect.function, work))
     except BaseException as error:
         await _kept(journal, effect, _failed, row, effect, error)
         raise
@@ -269,6 +269,11 @@ async def _kept(journal: Journal, effect: Effect, fn: Callable[..., T], *args: A
         return fn(journal, *args, **options)
     call = functools.partial(contextvars.copy_context().run, fn, journal, *args, **options)
     return await outlived(call, threads.for_records() if effect.kind == "task" else None)
+
+
+def _span(journal: Journal, effect: Effect) -> Any:
+    """Return the span in which an effect gets one of its own: tools and tasks have theirs from elsewhere."""
+    return journal.span if effect.kind == "step" else None
 
 
 def _inside(journal: Journal, effect: Effect) -> runtime.Inside:

@@ -110,7 +110,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     before = contents(path)
     with monkeypatch.context() as patch:
         patch.setattr(
-            schema, "migrations", lambda: ["", "", "ALTER TABLE thread ADD COLUMN later TEXT;\nDROP TABLE missing;"]
+            schema, "migrations", lambda: ["", "", "", "ALTER TABLE thread ADD COLUMN later TEXT;\nDROP TABLE missing;"]
         )
         with pytest.raises(StoreError, match="no such table"), SqliteSaver(path):
             pass

@@ -110,6 +110,8 @@ class RunRow(Row):
     cancel: CancelAction | None = None
     outcome: Document = field(default_factory=dict)
     by: str | None = None  # who asked for it
+    token: str | None = None  # of its thread, one run has it
+    hook_at: float | None = None  # when its webhook is to be tried next, None if there is none or it was told
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -209,13 +211,18 @@ class Ledger(ABC):
     def forget_thread(self, thread_id: str) -> bool:
         """Remove a thread's record, runs and log; whether there was any. The saver's rows are the saver's to remove."""
 
+    @abstractmethod
+    def expired(self, at: float) -> list[ThreadRecord]:
+        """List threads whose time to live is over and in which no run is active or has yet to tell of its end."""
+
     # --- runs ---
 
     @abstractmethod
     def add_run(self, run: RunRow, key: ThreadKey) -> RunRow:
         """Store a new run as the last of its thread, which is `key`; that is made if need be. Raises `RunActiveError`.
 
-        By its strategy, active runs of the thread make it fail (reject), or are told to stop (interrupt, rollback).
+        By its strategy, active runs of the thread make it fail (reject), or are told to stop (interrupt, rollback). If
+        the thread has a run with its token, that one is returned and nothing changes.
         """
 
     @abstractmethod
@@ -223,11 +230,19 @@ class Ledger(ABC):
         """Read a run."""
 
     @abstractmethod
+    def run_of_token(self, thread_id: str, token: str) -> RunRow | None:
+        """Read the run of a thread that has a token."""
+
+    @abstractmethod
     def runs(
         self, *, thread_id: str | None = None, status: Sequence[RunStatus] | None = None, limit: int | None = None,
         offset: int = 0,
     ) -> list[RunRow]:  # fmt: skip
         """List runs, newest first."""
+
+    @abstractmethod
+    def count_runs(self, *, thread_id: str | None = None, status: Sequence[RunStatus] | None = None) -> int:
+        """Count what `runs` would list without limit and offset."""
 
     @abstractmethod
     def claim_run(self, owner: str, lease_until: float, at: float, graphs: Sequence[str]) -> RunRow | None:
@@ -246,7 +261,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def cancel_run(self, run_id: str, action: CancelAction, at: float) -> RunRow | None:
-        """Tell a run to stop; a pending one ends at once. Returns it as it is now, None if there is none."""
+        """Tell a run to stop; a pending one ends at once (rollback: is removed). Returns it as it is now, None if it is gone."""
 
     @abstractmethod
     def delete_run(self, run_id: str) -> bool:
@@ -263,6 +278,16 @@ class Ledger(ABC):
     @abstractmethod
     def next_due(self, after: float) -> float | None:
         """When the next run falls due that is not due yet at `after`; None if there is none."""
+
+    # --- webhooks ---
+
+    @abstractmethod
+    def due_hooks(self, at: float, limit: int = 100) -> list[RunRow]:
+        """List ended runs whose webhook is to be tried by now, longest due first."""
+
+    @abstractmethod
+    def change_hook(self, run: RunRow, hook_at: float | None, told: Document | None = None) -> bool:
+        """Set when a run's webhook is tried next, and what came of it so far; False if it is not due as `run` has it."""
 
     # --- the log ---
 
@@ -286,7 +311,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def prune_log(self, before: float, kinds: Sequence[str]) -> int:
-        """Remove entries of these kinds of runs that ended before a time; return how many."""
+        """Remove entries of these kinds of runs that ended before a time, and note it in their outcome; return how many."""
 
     # --- keys ---
 

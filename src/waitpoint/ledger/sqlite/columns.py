@@ -13,7 +13,7 @@ ASSISTANT = "id, graph, name, description, config, context, metadata, version, c
 THREAD = "id, metadata, created_at, updated_at, graph, halted, ttl, ttl_strategy"
 RUN = (
     "id, thread_id, graph, assistant_id, status, request, metadata, strategy, created_at, updated_at, due_at, is_settled, "
-    'attempt, owner, lease_until, cancel, outcome, "by"'
+    'attempt, owner, lease_until, cancel, outcome, "by", token, hook_at'
 )
 LOG = "thread_id, run_id, kind, ns, at, data, seq"
 KEY = "id, name, hash, scopes, created_at, revoked_at"

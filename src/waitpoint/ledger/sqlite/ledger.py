@@ -79,6 +79,9 @@ class SqliteLedger(Holder, Ledger):
     def forget_thread(self, thread_id: str) -> bool:
         return self._database.write(threads.forget, thread_id, durable=True)
 
+    def expired(self, at: float) -> list[ThreadRecord]:
+        return self._database.read(threads.expired, at)
+
     # --- runs ---
 
     def add_run(self, run: RunRow, key: ThreadKey) -> RunRow:
@@ -87,11 +90,17 @@ class SqliteLedger(Holder, Ledger):
     def run(self, run_id: str) -> RunRow | None:
         return self._database.read(runs.one, run_id)
 
+    def run_of_token(self, thread_id: str, token: str) -> RunRow | None:
+        return self._database.read(runs.of_token, thread_id, token)
+
     def runs(
         self, *, thread_id: str | None = None, status: Sequence[RunStatus] | None = None, limit: int | None = None,
         offset: int = 0,
     ) -> list[RunRow]:  # fmt: skip
         return self._database.read(runs.listed, thread_id, status, limit, offset)
+
+    def count_runs(self, *, thread_id: str | None = None, status: Sequence[RunStatus] | None = None) -> int:
+        return self._database.read(runs.count, thread_id, status)
 
     def claim_run(self, owner: str, lease_until: float, at: float, graphs: Sequence[str]) -> RunRow | None:
         return self._database.write(runs.claim, (owner, lease_until, at, graphs), durable=False)
@@ -116,6 +125,14 @@ class SqliteLedger(Holder, Ledger):
 
     def next_due(self, after: float) -> float | None:
         return self._database.read(runs.next_due, after)
+
+    # --- webhooks ---
+
+    def due_hooks(self, at: float, limit: int = 100) -> list[RunRow]:
+        return self._database.read(runs.due_hooks, at, limit)
+
+    def change_hook(self, run: RunRow, hook_at: float | None, told: Document | None = None) -> bool:
+        return self._database.write(runs.change_hook, (run, hook_at, told), durable=True)
 
     # --- the log ---
 

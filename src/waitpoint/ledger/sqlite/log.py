@@ -61,8 +61,13 @@ def prune(cursor: Cursor, wanted: tuple[float, Sequence[str]]) -> int:
     """Remove entries of some kinds of runs that ended long ago."""
     before, kinds = wanted
     cursor.execute(
-        f"DELETE FROM log_entry WHERE kind IN ({columns.marks(len(kinds))}) AND at < ? AND run_id IN"
-        " (SELECT id FROM run WHERE status NOT IN ('pending', 'running') AND updated_at < ?)",
+        "UPDATE run SET outcome = json_set(outcome, '$.pruned', json('true')) WHERE status NOT IN ('pending', 'running')"
+        " AND updated_at < ? AND json_extract(outcome, '$.pruned') IS NULL",
+        (before,),
+    )
+    cursor.execute(
+        f"DELETE FROM log_entry WHERE kind IN ({columns.marks(len(kinds))}) AND at < ? AND run_id NOT IN"
+        " (SELECT id FROM run WHERE status IN ('pending', 'running') OR updated_at >= ?)",
         (*kinds, before, before),
     )
     return cursor.rowcount

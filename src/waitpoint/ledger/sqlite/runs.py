@@ -38,6 +38,8 @@ def one(cursor: Cursor, run_id: str) -> RunRow | None:
 def add(cursor: Cursor, given: tuple[RunRow, ThreadKey]) -> RunRow:
     """Insert a run, with a record for its thread."""
     run, key = given
+    if run.token is not None and (there := of_token(cursor, run.thread_id, run.token)) is not None:
+        return there
     active = cursor.execute(f"SELECT id FROM run WHERE thread_id = ? AND {_ACTIVE}", (run.thread_id,)).fetchall()
     if active and run.strategy == "reject":
         raise RunActiveError(
@@ -50,8 +52,8 @@ def add(cursor: Cursor, given: tuple[RunRow, ThreadKey]) -> RunRow:
             cancel(cursor, (id_, run.strategy, run.created_at))
     named = {"graph_id": run.graph, "assistant_id": run.assistant_id}
     made = ThreadRecord(run.thread_id, {}, run.created_at, run.created_at)
-    there = threads.seen(cursor, run.thread_id)
-    known = {} if there is None else there.record.metadata
+    seen = threads.seen(cursor, run.thread_id)
+    known = {} if seen is None else seen.record.metadata
     metadata = {name: value for name, value in named.items() if name not in known}
     threads.change(cursor, threads.Change(run.thread_id, run.created_at, metadata, key, made=made))
     values = columns.run_values(run)
@@ -59,10 +61,30 @@ def add(cursor: Cursor, given: tuple[RunRow, ThreadKey]) -> RunRow:
     return run
 
 
+def of_token(cursor: Cursor, thread_id: str, token: str) -> RunRow | None:
+    """Return the run of a thread that has a token."""
+    found = cursor.execute(f"{_SELECT} WHERE thread_id = ? AND token = ?", (thread_id, token)).fetchone()
+    return None if found is None else columns.run(found)
+
+
 def listed(
     cursor: Cursor, thread_id: str | None, status: Sequence[RunStatus] | None, limit: int | None, offset: int
 ) -> list[RunRow]:
     """Return runs, newest first."""
+    where, values = _conditions(thread_id, status)
+    values += [-1 if limit is None else limit, offset]
+    statement = f"{_SELECT} WHERE {where} ORDER BY number DESC LIMIT ? OFFSET ?"
+    return [columns.run(each) for each in cursor.execute(statement, values).fetchall()]
+
+
+def count(cursor: Cursor, thread_id: str | None, status: Sequence[RunStatus] | None) -> int:
+    """Return how many `listed` would list."""
+    where, values = _conditions(thread_id, status)
+    (number,) = cursor.execute(f"SELECT count(*) FROM run WHERE {where}", values).fetchone()
+    return int(number)
+
+
+def _conditions(thread_id: str | None, status: Sequence[RunStatus] | None) -> tuple[str, list[Any]]:
     parts: list[str] = ["1"]
     values: list[Any] = []
     if thread_id is not None:
@@ -71,9 +93,7 @@ def listed(
     if status is not None:
         parts.append(f"status IN ({columns.marks(len(status))})")
         values += status
-    values += [-1 if limit is None else limit, offset]
-    statement = f"{_SELECT} WHERE {' AND '.join(parts)} ORDER BY number DESC LIMIT ? OFFSET ?"
-    return [columns.run(each) for each in cursor.execute(statement, values).fetchall()]
+    return " AND ".join(parts), values
 
 
 def claim(cursor: Cursor, claim_: tuple[str, float, float, Sequence[str]]) -> RunRow | None:
@@ -125,11 +145,17 @@ def give_back(cursor: Cursor, given: tuple[str, str, float]) -> bool:
 def cancel(cursor: Cursor, wanted: tuple[str, CancelAction, float]) -> RunRow | None:
     """Tell a run to stop; one that has not begun is over by that."""
     run_id, action, at = wanted
-    cursor.execute(
-        "UPDATE run SET cancel = ?, updated_at = ?, status = CASE status WHEN 'pending' THEN 'interrupted' ELSE status END"
-        f" WHERE id = ? AND {_ACTIVE}",
-        (action, at, run_id),
-    )
+    run = one(cursor, run_id)
+    if run is None or run.status not in ACTIVE:
+        return run
+    cursor.execute("UPDATE run SET cancel = ?, updated_at = ? WHERE id = ?", (action, at, run_id))
+    if run.status == "pending":
+        cursor.execute("UPDATE run SET status = 'interrupted' WHERE id = ?", (run_id,))
+        if action == "rollback":
+            delete(cursor, run_id)
+        else:
+            told = columns.text({"run_id": run_id, "status": "interrupted"}).encode()
+            log.append(cursor, [LogEntry(run.thread_id, run_id, "end", "", at, told)])
     return one(cursor, run_id)
 
 
@@ -159,6 +185,25 @@ def next_due(cursor: Cursor, after: float) -> float | None:
         "SELECT min(due_at) FROM run WHERE status = 'pending' AND due_at > ?", (after,)
     ).fetchone()
     return None if found is None else float(found)
+
+
+def due_hooks(cursor: Cursor, at: float, limit: int) -> list[RunRow]:
+    """Return ended runs whose webhook is due."""
+    statement = (
+        f"{_SELECT} WHERE hook_at IS NOT NULL AND hook_at <= ? AND NOT {_ACTIVE} ORDER BY hook_at, number LIMIT ?"
+    )
+    return [columns.run(each) for each in cursor.execute(statement, (at, limit)).fetchall()]
+
+
+def change_hook(cursor: Cursor, given: tuple[RunRow, float | None, Document | None]) -> bool:
+    """Set when a webhook is tried next, if it is due as the caller has seen it."""
+    run, hook_at, told = given
+    patch = columns.text({} if told is None else {"webhook": told})
+    cursor.execute(
+        "UPDATE run SET hook_at = ?, outcome = json_patch(outcome, ?) WHERE id = ? AND hook_at = ?",
+        (hook_at, patch, run.id, run.hook_at),
+    )
+    return cursor.rowcount == 1
 
 
 assert ACTIVE == ("pending", "running")  # as the statements above have it

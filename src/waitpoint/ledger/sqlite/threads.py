@@ -152,6 +152,19 @@ def _seen(found: tuple[Any, ...]) -> SeenThread:
     return SeenThread(known, row, bool(found[18]), found[19])
 
 
+def expired(cursor: Cursor, at: float) -> list[ThreadRecord]:
+    """Return the threads whose time is over and that nothing is done with."""
+    names = ", ".join(f"s.{name}" for name in columns.THREAD.split(", "))
+    found = cursor.execute(
+        f"SELECT {names} FROM served_thread s WHERE s.ttl IS NOT NULL AND NOT {_ACTIVE}"
+        " AND NOT EXISTS (SELECT 1 FROM run WHERE run.thread_id = s.id AND hook_at IS NOT NULL)"
+        " AND max(s.updated_at, coalesce((SELECT max(t.updated_at) FROM thread t WHERE t.thread_id = s.id), 0))"
+        " + 60 * s.ttl <= ?",
+        (at,),
+    ).fetchall()
+    return [columns.thread(each) for each in found]
+
+
 def forget(cursor: Cursor, thread_id: str) -> bool:
     """Remove what the ledger has of a thread."""
     changed = 0

@@ -50,10 +50,16 @@ CREATE TABLE run (
     lease_until REAL,
     cancel TEXT,
     outcome TEXT NOT NULL,
-    "by" TEXT
+    "by" TEXT,
+    token TEXT, -- the same again is the same run
+    hook_at REAL -- when its webhook is to be tried next
 );
 
 CREATE UNIQUE INDEX run_id ON run (id);
+
+CREATE UNIQUE INDEX run_token ON run (thread_id, token) WHERE token IS NOT NULL;
+
+CREATE INDEX run_hook ON run (hook_at) WHERE hook_at IS NOT NULL;
 
 CREATE INDEX run_thread ON run (thread_id, number);
 

@@ -31,6 +31,8 @@ ITEMS_AT_ONCE = 5_000
 
 _T = TypeVar("_T")
 
+NOT_REACHED = "asked after an answer that a copy of the thread does not have"
+
 _LAST = "~"  # sorts after every id
 
 Place = tuple[str, str]  # namespace and id of a checkpoint
@@ -281,10 +283,7 @@ def copied(whole: Whole, items: Mapping[int, bytes], target: ThreadKey) -> Move:
     on the original decides nothing here.
     """
     source, at = whole.thread, clock.now()
-    done = {(o.ns, o.checkpoint_id, o.task_id) for o in whole.outcomes if o.status == "done"}
-    questions = [
-        _question_again(q, target, is_over=(q.ns, q.checkpoint_id, q.task_id) in done) for q in whole.questions
-    ]
+    questions = _questions_again(whole, target)
     waits = source.status == "ready" and any(q.status == "open" for q in questions)
     then = replace(
         source, key=target, status="waiting" if waits else source.status, fence=1, owner=None, lease_until=None,
@@ -301,14 +300,51 @@ def copied(whole: Whole, items: Mapping[int, bytes], target: ThreadKey) -> Move:
     return Move(target, None, then, writes)
 
 
-def _question_again(row: QuestionRow, key: ThreadKey, *, is_over: bool) -> QuestionRow:
-    again = replace(row, id=ids.question_id(key, row.task_id, row.seq, row.digest), key=key)
-    if is_over or row.status != "answered":
-        return replace(again, replaceable=False)
-    return replace(
-        again, status="open", replaceable=False, settled_at=None, settle_seq=None, by=None, comment=None, answer=None,
-        token=None, reason=None,
-    )  # fmt: skip
+def _questions_again(whole: Whole, key: ThreadKey) -> list[QuestionRow]:
+    """Return the questions as those of a copy: in tasks that have not ended, as before the first answer."""
+    done = {(o.ns, o.checkpoint_id, o.task_id) for o in whole.outcomes if o.status == "done"}
+    present = needed(whole, whole.thread.head)  # steps behind these are over, whatever their last outcomes say
+    first: dict[str, float] = {}  # by task: when the first of its answers was given
+    for q in whole.questions:
+        task = q.ns, q.checkpoint_id, q.task_id
+        if q.status == "answered" and task not in done and task[:2] in present:
+            first[q.task_id] = min(first.get(q.task_id, q.settled_at or 0.0), q.settled_at or 0.0)
+    again = []
+    for q in whole.questions:
+        is_over = (q.ns, q.checkpoint_id) not in present or (q.ns, q.checkpoint_id, q.task_id) in done
+        since = None if is_over else min((first[t] for t in _tasks_around(q) if t in first), default=None)
+        again.append(_question_again(q, key, since))
+    return again
+
+
+def _tasks_around(row: QuestionRow) -> list[str]:
+    """Return the task that asked, and those in which its graph was called."""
+    at = row.ns
+    if at and ":" not in at:  # a memory: its namespace does not tell the tasks
+        at = codec.loads(row.extra).get("called_in", at)
+    return [row.task_id, *(part.rpartition(":")[2] for part in at.split("|") if ":" in part)]
+
+
+def _question_again(row: QuestionRow, key: ThreadKey, since: float | None) -> QuestionRow:
+    """Return a question for a copy; `since`: its task, or one around it, has not ended and was first answered then."""
+    again = replace(row, id=ids.question_id(key, row.task_id, row.seq, row.digest), key=key, replaceable=False)
+    if since is None or row.status == "withdrawn":
+        return again
+    again = replace(
+        again,
+        status="open",
+        settled_at=None,
+        settle_seq=None,
+        by=None,
+        comment=None,
+        answer=None,
+        token=None,
+        reason=None,
+    )
+    if row.asked_at < since:
+        return again
+    # It was asked on what was answered before, and will be again.
+    return replace(again, status="withdrawn", settled_at=clock.now(), reason=NOT_REACHED)
 
 
 def _under_first_fence(row: CheckpointRow, fence: int) -> CheckpointRow:

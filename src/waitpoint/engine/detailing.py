@@ -22,7 +22,7 @@ Kind = Literal["checkpoint", "task", "task_result"]
 
 # What configs name checkpoints by, what a node is told of itself, and what each checkpoint says anyway.
 _OURS = frozenset({
-    "thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id", "langgraph_step", "langgraph_node",
+    "thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "langgraph_step", "langgraph_node",
     "langgraph_triggers", "langgraph_path", "langgraph_checkpoint_ns", "source", "step", "parents",
 })  # fmt: skip
 

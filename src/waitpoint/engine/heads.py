@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from waitpoint import codec
-from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, Loaded, ThreadKey
+from waitpoint.checkpoint.base import BaseCheckpointSaver, CheckpointRow, ItemRow, Loaded, ThreadChanged, ThreadKey
 from waitpoint.codec import Registry
 from waitpoint.core.plan import Control, Due, due_tasks
 from waitpoint.core.spec import GraphSpec
@@ -350,7 +350,12 @@ class ItemReader:
             return self._found(ref)
         except KeyError:  # not fetched yet
             self.fetch((ref,))
+        try:
             return self._found(ref)
+        except KeyError:
+            raise ThreadChanged(
+                f"A value that was read of thread {self.key.thread_id!r} is gone: its history was pruned meanwhile; read again"
+            ) from None
 
     def _found(self, ref: int | list[int]) -> Any:
         if isinstance(ref, int):
@@ -424,7 +429,7 @@ _cache_lock = threading.Lock()
 
 
 def cache(saver: BaseCheckpointSaver, key: ThreadKey, head: Head) -> None:
-    """Keep a decoded checkpoint, the newest of each namespace; they never change, so nothing is ever invalidated."""
+    """Keep a decoded checkpoint, the newest of each namespace. One never changes while its thread is there."""
     at = (key, head.ns)
     with _cache_lock:
         heads = _caches.get(saver)
@@ -451,7 +456,7 @@ def read(saver: BaseCheckpointSaver, key: ThreadKey, row: CheckpointRow, registr
     """
     reader = ItemReader(saver, key, registry)
     known = newest(saver, key, row.ns)
-    if known is None or known.id != row.id:
+    if known is None or known.id != row.id or known.row is None or known.row.body != row.body:
         head = from_row(row, reader)
         cache(saver, key, head)
         return head

@@ -61,7 +61,10 @@ def history(
             return
         if newest is not None and row.id > newest:
             continue
-        view = _View(owner_graph, saver, key, saver.load(key, ns, row.id), as_record=True)
+        loaded = saver.load(key, ns, row.id)
+        if loaded.checkpoint is None:
+            continue  # pruned meanwhile
+        view = _View(owner_graph, saver, key, loaded, as_record=True)
         snapshot = view.snapshot()
         if all((snapshot.metadata or {}).get(k) == v for k, v in (filter or {}).items()):
             shown += 1

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks import agents, eight_threads, import_time, long_thread, parallel_questions, pause_and_resume, superstep
+from benchmarks import (
+    agents,
+    eight_threads,
+    functional_tasks,
+    import_time,
+    long_loop,
+    long_thread,
+    nested_graphs,
+    parallel_questions,
+    pause_and_resume,
+    streaming,
+    superstep,
+)
 from benchmarks.measure import main
 
 main(
@@ -13,6 +25,10 @@ main(
         "long_thread": long_thread.measure,
         "import_time": import_time.measure,
         "eight_threads": eight_threads.measure,
+        "streaming": streaming.measure,
+        "nested_graphs": nested_graphs.measure,
+        "functional_tasks": functional_tasks.measure,
+        "long_loop": long_loop.measure,
         "agent_conversation": agents.conversation,
         "agent_fifty_calls": agents.fifty_calls,
     }

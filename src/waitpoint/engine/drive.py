@@ -23,17 +23,28 @@ class Parts:
     """Parts that tasks show while they run, on their way to the consumer; producers wait when it is full."""
 
     def __init__(self) -> None:
-        self.queue: queue.Queue[Any] = queue.Queue(QUEUED_PARTS)
+        self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.closed = False
+        self._has_room = threading.Event()
+        self._has_room.set()
 
-    def put(self, part: Emit) -> None:
-        """Hand over a part; dropped when the consumer has left."""
-        while not self.closed:
-            try:
-                self.queue.put(part, timeout=0.1)
-            except queue.Full:
-                continue
-            return
+    def put(self, item: Any) -> None:
+        """Hand over a part, which is dropped when the consumer has left; or how a task ended, which never waits."""
+        if isinstance(item, Emit):
+            while self.queue.qsize() >= QUEUED_PARTS and not self.closed:
+                self._has_room.clear()
+                if self.queue.qsize() >= QUEUED_PARTS:  # otherwise some were taken before the consumer could see it
+                    self._has_room.wait(timeout=0.1)
+            if self.closed:
+                return
+        self.queue.put(item)
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Take what comes next. Raises `queue.Empty`."""
+        item = self.queue.get(timeout=timeout)
+        if not self._has_room.is_set() and self.queue.qsize() <= QUEUED_PARTS // 2:
+            self._has_room.set()
+        return item
 
 
 def drive(steps: Steps, parts: Parts | None = None, threads: int | None = None) -> Generator[Emit]:
@@ -51,9 +62,7 @@ class _Driver:
         self.abandoned = (
             0  # how often tasks were abandoned; what those still put into the queue is not awaited any more
         )
-        self.ended: queue.Queue[Any] | queue.SimpleQueue[Any] = (
-            parts.queue if parts is not None else queue.SimpleQueue()
-        )
+        self.ended: Parts | queue.SimpleQueue[Any] = parts if parts is not None else queue.SimpleQueue()
         self.pool: Any = None
 
     def run(self) -> Generator[Emit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,8 @@ class AsyncParts:
         self.loop = asyncio.get_running_loop()
         self.queue: asyncio.Queue[Any] = asyncio.Queue()
         self.closed = False
+        self._coming: deque[Emit] = deque()  # from worker threads, on their way into the queue
+        self._is_fetched = False  # the loop was told to fetch them
 
     def put(self, part: Emit) -> None:
         """Hand over a part; dropped when the consumer has left."""
@@ -42,6 +45,11 @@ class AsyncParts:
             on_loop = False
         if on_loop:
             self.queue.put_nowait(part)
+        elif self.queue.qsize() + len(self._coming) < QUEUED_PARTS:
+            self._coming.append(part)
+            if not self._is_fetched:
+                self._is_fetched = True
+                self.loop.call_soon_threadsafe(self._fetch)
         else:
             from concurrent.futures import CancelledError
 
@@ -49,6 +57,11 @@ class AsyncParts:
                 asyncio.run_coroutine_threadsafe(self._put(part), self.loop).result()
             except CancelledError:  # the loop ends, and its consumer with it
                 return
+
+    def _fetch(self) -> None:
+        self._is_fetched = False  # first: what is put from now on is fetched by the next call at the latest
+        while self._coming:
+            self.queue.put_nowait(self._coming.popleft())
 
     async def _put(self, part: Emit) -> None:
         import asyncio

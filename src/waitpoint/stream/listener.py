@@ -16,6 +16,17 @@ class OfTask:
     run_inline = True  # in order, and on the event loop where there is one
 
 
+class _Call:
+    """A call of a model that is heard: what is told of it, and the form that it reports in."""
+
+    __slots__ = ("form", "metadata", "run_id")
+
+    def __init__(self, run_id: Any, metadata: dict[str, Any]) -> None:
+        self.run_id = run_id
+        self.metadata = metadata
+        self.form: str | None = None
+
+
 class Listener(OfTask):
     """The part of the handler that is ours. Models stream when they meet it, by its two `tap_output` methods.
 
@@ -26,8 +37,8 @@ class Listener(OfTask):
     def __init__(self, say: Callable[[Said], None], metadata: Mapping[str, Any], hidden: frozenset[str]) -> None:
         super().__init__()
         self._say, self._metadata, self._hidden = say, metadata, hidden
-        self._calls: dict[Any, dict[str, Any]] = {}
-        self._forms: dict[Any, str] = {}
+        self._calls: dict[Any, _Call] = {}
+        self._last: _Call | None = None
 
     def on_chat_model_start(self, *_: Any, run_id: Any, tags: Any = None, metadata: Any = None, **__: Any) -> None:
         """Begin to listen to a model's call, unless it is to be silent."""
@@ -35,21 +46,24 @@ class Listener(OfTask):
         if TAG_NOSTREAM not in tags:
             told = {k: v for k, v in (metadata or {}).items() if k not in self._hidden}
             shown = [t for t in tags if not t.startswith("seq:step")]
-            self._calls[run_id] = {**self._metadata, **told, **({"tags": shown} if shown else {})}
+            metadata = {**self._metadata, **told, **({"tags": shown} if shown else {})}
+            self._calls[run_id] = _Call(run_id, metadata)
 
     def on_llm_new_token(self, *_: Any, chunk: Any = None, run_id: Any, **__: Any) -> None:
         """Pass on a chunk."""
         message = getattr(chunk, "message", None)
-        if message is None or not self._speaks_in("token", run_id):
+        call = None if message is None else self._speaking_in("token", run_id)
+        if message is None or call is None:
             return
         if message.id is None:
             message = message.model_copy(update={"id": f"lc_run--{run_id}"})
-        self._say(Said("token", message, self._calls[run_id], run_id))
+        self._say(Said("token", message, call.metadata, run_id))
 
     def on_stream_event(self, event: Any, *, run_id: Any, **_: Any) -> None:
         """Pass on an event of the content-block protocol, which models send that are asked for it."""
-        if self._speaks_in("event", run_id):
-            self._say(Said("event", event, self._calls[run_id], run_id))
+        call = self._speaking_in("event", run_id)
+        if call is not None:
+            self._say(Said("event", event, call.metadata, run_id))
 
     def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
         """Pass on the message."""
@@ -67,13 +81,21 @@ class Listener(OfTask):
         elif metadata is not None:
             self._say(Said("error", error, metadata, run_id))
 
-    def _speaks_in(self, form: str, run_id: Any) -> bool:
-        """Whether a call is heard in this form: a model may report the same both ways, and the first one counts."""
-        return run_id in self._calls and self._forms.setdefault(run_id, form) == form
+    def _speaking_in(self, form: str, run_id: Any) -> _Call | None:
+        """Return a call if it is heard in this form: a model may report the same both ways, and the first one counts."""
+        call = self._last  # most of what is heard comes from the call that was heard last
+        if call is None or call.run_id is not run_id:
+            self._last = call = self._calls.get(run_id)
+        if call is None:
+            return None
+        if call.form is None:
+            call.form = form
+        return call if call.form == form else None
 
     def _ended(self, run_id: Any) -> dict[str, Any] | None:
-        self._forms.pop(run_id, None)
-        return self._calls.pop(run_id, None)
+        self._last = None
+        call = self._calls.pop(run_id, None)
+        return None if call is None else call.metadata
 
     def tap_output_iter(self, run_id: Any, output: Any) -> Any:
         """Leave a runnable's output as it is; langchain-core streams for handlers that have this method."""

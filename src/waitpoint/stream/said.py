@@ -55,29 +55,37 @@ class Chunks:
     def __init__(self) -> None:
         self._once = Once()
         self._speaking: dict[Any, Any] = {}  # model calls that have shown something, with the id of their message
+        self._last: tuple[Any, Any] = (None, None)  # the call that spoke last, and its message's id
 
     def shown(self, said: Said) -> list[tuple[Any, dict[str, Any]]]:
         """Return the pairs to show for what was said; often none."""
+        if said.kind == "token":
+            return [self._spoken(said, said.what)]
         if said.kind == "known":
             self._once.know(said.what)
             return []
         message = said.what
         if said.kind == "error" or message is None:
             self._speaking.pop(said.call, None)
+            self._last = (None, None)
             return []
         if said.kind == "event":
             message = self._chunk(said)
-            if message is None:
-                return []
-        elif said.kind == "end" and said.call in self._speaking:
+            return [] if message is None else [self._spoken(said, message)]
+        if said.kind == "end" and said.call in self._speaking:
             del self._speaking[said.call]
+            self._last = (None, None)
             self._once.know([message])
             return []
-        is_new = self._once.first(message)
-        if said.kind in ("token", "event"):
+        return [(message, dict(said.metadata))] if self._once.first(message) else []
+
+    def _spoken(self, said: Said, message: Any) -> tuple[Any, dict[str, Any]]:
+        """Return the pair for a chunk; many follow each other, of one call and message."""
+        if self._last[0] is not said.call or self._last[1] != message.id:
+            self._once.first(message)
             self._speaking[said.call] = message.id
-            is_new = True
-        return [(message, dict(said.metadata))] if is_new else []
+            self._last = (said.call, message.id)
+        return message, dict(said.metadata)
 
     def _chunk(self, said: Said) -> Any:
         """Return the chunk that says what an event of the protocol says; None for one that only marks a place."""

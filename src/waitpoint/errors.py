@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from waitpoint.records import Value
 
@@ -48,6 +48,7 @@ __all__ = [
     "RunAgainWarning",
     "SealedAttemptError",
     "StepInDoubtError",
+    "StepTimeoutError",
     "StoreError",
     "SwallowedInterruptError",
     "TaskNotFound",
@@ -390,25 +391,25 @@ class SwallowedInterruptError(WaitpointError, RuntimeError):
         self.site = site
 
 
-class NodeTimeoutError(WaitpointError, TimeoutError):
-    """A node took longer than its timeout. `kind` is "run" or "idle"; times are seconds."""
+class NodeTimeoutError(WaitpointError):
+    """A node took longer than its timeout. `kind` is "run" or "idle"; times are seconds. Retry policies try it again."""
 
     code = "node_timeout"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        node: str = "",
-        kind: str = "run",
-        run_timeout: float | None = None,
-        idle_timeout: float | None = None,
-    ) -> None:
+        self, message: str, *, node: str = "", kind: Literal["run", "idle"] = "run", run_timeout: float | None = None,
+        idle_timeout: float | None = None, elapsed: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.node = node
-        self.kind = kind
-        self.run_timeout = run_timeout
-        self.idle_timeout = idle_timeout
+        self.node, self.kind, self.elapsed = node, kind, elapsed
+        self.run_timeout, self.idle_timeout = run_timeout, idle_timeout
+        self.timeout = run_timeout if kind == "run" else idle_timeout  # what was exceeded
+
+
+class StepTimeoutError(WaitpointError, TimeoutError):
+    """A superstep took longer than the graph's `step_timeout`. Continue the thread, or give it more time."""
+
+    code = "step_timeout"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import FrozenInstanceError, dataclass
+from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 START: Final = sys.intern("__start__")
@@ -107,12 +108,12 @@ class Send(Value):
 
     node: str
     arg: Any
-    timeout: float | None
+    timeout: TimeoutPolicy | None
 
-    def __init__(self, node: str, arg: Any, *, timeout: float | None = None) -> None:
+    def __init__(self, node: str, arg: Any, *, timeout: float | timedelta | TimeoutPolicy | None = None) -> None:
         object.__setattr__(self, "node", str(node.value) if hasattr(node, "value") else node)
         object.__setattr__(self, "arg", arg)
-        object.__setattr__(self, "timeout", timeout)
+        object.__setattr__(self, "timeout", TimeoutPolicy.coerce(timeout))
 
     def __hash__(self) -> int:
         return hash(self.node)
@@ -217,6 +218,49 @@ class RetryPolicy(NamedTuple):
     max_attempts: int = 3
     jitter: bool = True
     retry_on: type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool] = default_retry_on
+
+
+class TimeoutPolicy(NamedTuple):
+    """How long each try of an async node or task may take; times in seconds, or as `timedelta`.
+
+    `run_timeout` bounds the whole try, `idle_timeout` the time without progress. Progress is what the body streams, each
+    task of a graph or function that it calls, each callback of LangChain's, and `runtime.heartbeat()`; with `refresh_on`
+    "heartbeat" that alone.
+    """
+
+    run_timeout: float | timedelta | None = None
+    idle_timeout: float | timedelta | None = None
+    refresh_on: Literal["auto", "heartbeat"] = "auto"
+
+    @classmethod
+    def coerce(cls, value: float | timedelta | TimeoutPolicy | None) -> TimeoutPolicy | None:
+        """Return a policy in seconds, None if it bounds nothing; a number or `timedelta` bounds the run.
+
+        Raises:
+            ValueError: a time is none, or not greater than 0, or `refresh_on` is unknown.
+        """
+        if value is None:
+            return None
+        given = value if isinstance(value, TimeoutPolicy) else cls(value)
+        if given.refresh_on not in ("auto", "heartbeat"):
+            raise ValueError(f"`refresh_on` is {given.refresh_on!r}; it must be 'auto' or 'heartbeat'")
+        run, idle = given.seconds()
+        return None if run is None and idle is None else cls(run, idle, given.refresh_on)
+
+    def seconds(self) -> tuple[float | None, float | None]:
+        """Return both times in seconds."""
+        return _seconds(self.run_timeout, "run_timeout"), _seconds(self.idle_timeout, "idle_timeout")
+
+
+def _seconds(given: Any, name: str) -> float | None:
+    if given is None:
+        return None
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ValueError(f"{name} is a {type(given).__name__}; give seconds, or a timedelta")  # noqa: TRY004 - its kind
+    if not seconds > 0:
+        raise ValueError(f"{name} is {seconds:g} s, and must be greater than 0; leave it out for no limit")
+    return float(seconds)
 
 
 class CachePolicy(NamedTuple):

@@ -21,6 +21,7 @@ from waitpoint.records import (
     StateSnapshot,
     StateUpdate,
     StreamMode,
+    TimeoutPolicy,
     default_retry_on,
 )
 from waitpoint.runtime import StreamWriter
@@ -75,6 +76,7 @@ __all__ = [
     "TaskPayload",
     "TaskResultPayload",
     "TasksStreamPart",
+    "TimeoutPolicy",
     "ToolsStreamPart",
     "UpdatesStreamPart",
     "ValuesStreamPart",

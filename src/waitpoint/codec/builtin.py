@@ -19,6 +19,7 @@ _RECORDS: Final = {
     "wp.not_happened": records.NotHappened,
     "wp.overwrite": records.Overwrite,
     "wp.send": records.Send,
+    "wp.timeout": records.TimeoutPolicy,
 }
 _ERRORS: Final = {
     f"wp.error.{cls.code}": cls

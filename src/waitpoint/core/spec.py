@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from waitpoint.records import CachePolicy, RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy, TimeoutPolicy
 
 ChannelKind = Literal["last", "fold", "append", "messages"]
 
@@ -93,7 +93,7 @@ class Node(NamedTuple):
     destinations: tuple[str, ...] | Mapping[str, str] | None = None
     metadata: Mapping[str, Any] = _NONE
     defer: bool = False
-    timeout: float | None = None
+    timeout: TimeoutPolicy | None = None
     goto_instead: bool = False
     cache_policy: CachePolicy | None = None
 

@@ -29,7 +29,7 @@ class Start:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Next:
-    """Wait for a started task to end; the reply is (task, outcome). Raises TimeoutError after `timeout` seconds."""
+    """Wait for a started task to end; the reply is (task, outcome). Raises `StepTimeoutError` after `timeout` seconds."""
 
     timeout: float | None = None
 
@@ -76,6 +76,8 @@ class Moment:
     awaiting: Callable[[], Awaitable[Any]]
     crew: ClassVar[Any] = None
 
+
+TOO_LONG = "The step took longer than the graph's `step_timeout`; raise that, or continue the thread to try again"
 
 Command = Store | Start | Next | Cancel | Emit | Sleep | Tell | Moment
 Steps = Generator[Command, Any, Any]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import inspect
 import queue
 import threading
+import time
 from collections.abc import Generator
 from typing import Any
 
-from waitpoint.engine.commands import Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
+from waitpoint.engine.commands import TOO_LONG, Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.tasks import in_context, run_blocking
+from waitpoint.errors import StepTimeoutError
 
 MAX_THREADS = 32
 QUEUED_PARTS = 256
@@ -113,11 +115,12 @@ class _Driver:
         if self.parts is None and self.running == 0 and len(self.waiting) == 1 and timeout is None:
             return self._inline(self.waiting.pop())
         self._launch()
+        ends = None if timeout is None else time.monotonic() + timeout
         while True:
             try:
-                item = self.ended.get(timeout=timeout)
+                item = self.ended.get(timeout=None if ends is None else max(0.0, ends - time.monotonic()))
             except queue.Empty:
-                raise TimeoutError("The step took longer than the graph's `step_timeout`") from None
+                raise StepTimeoutError(TOO_LONG) from None
             if isinstance(item, Emit):
                 yield item
             elif item[0] == self.abandoned:

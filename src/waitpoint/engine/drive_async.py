@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from waitpoint.checkpoint.base import BaseCheckpointSaver
-from waitpoint.engine.commands import Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
+from waitpoint.engine.commands import TOO_LONG, Cancel, Emit, Moment, Next, Sleep, Start, Steps, Stopped, Store, Tell
 from waitpoint.engine.drive import QUEUED_PARTS
 from waitpoint.engine.tasks import Outcome, in_context, run_async
+from waitpoint.errors import StepTimeoutError
 
 if TYPE_CHECKING:
     import asyncio
@@ -138,7 +139,7 @@ class _Driver:
             async with asyncio.timeout_at(deadline):
                 return await self.parts.queue.get()
         except TimeoutError:
-            raise TimeoutError("The step took longer than the graph's `step_timeout`") from None
+            raise StepTimeoutError(TOO_LONG) from None
 
     async def _obey(self, command: Any) -> Any:
         if isinstance(command, Store):

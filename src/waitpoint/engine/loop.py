@@ -26,7 +26,7 @@ from waitpoint.engine.scope import TaskScope
 from waitpoint.engine.segment import below, event
 from waitpoint.engine.tasks import Body, Outcome, Task, attempt
 from waitpoint.engine.tracing import stepped
-from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand
+from waitpoint.errors import GraphDrained, GraphRecursionError, ParentCommand, StepTimeoutError
 from waitpoint.records import INTERRUPT, START, Command
 
 Deciding = Generator[Any, Any, bool]
@@ -119,7 +119,7 @@ def _run_due(run: Run) -> Generator[Any, Any, BaseException | None]:
                 failure = outcome.error
                 if pending:
                     pending = yield Cancel(abandon=False)
-    except TimeoutError as late:
+    except StepTimeoutError as late:
         failure = failure or late
         for scope in run.scopes:
             scope.journal.sealed = True
@@ -154,6 +154,8 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
     """Take in how a task ended, store it if siblings are still to end, and show it."""
     while run.told:
         yield Emit(run.shown_ns, *run.told.pop(0))
+    if run.around.pulse is not None:
+        run.around.pulse.stir()
     _note(run, task, outcome)
     task.interrupts, task.error, task.result = outcome.interrupts, outcome.error, outcome.result
     task.children, task.entries = outcome.children, outcome.conclusion.known or task.entries

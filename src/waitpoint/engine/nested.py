@@ -87,7 +87,8 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     around = run.around
     if "run_id" in around.config:
         call.around.config.setdefault("run_id", around.config["run_id"])
-    call.around = replace(call.around, store=call.around.store or around.store, control=around.control)
+    control = call.around.control or around.control
+    call.around = replace(call.around, store=call.around.store or around.store, control=control, pulse=scope.alive)
     call.around.cache = call.around.cache or around.cache
     call.around.within, call.around.callers = journal, (*around.callers, run.spec)
     call.live = around.live

@@ -18,6 +18,7 @@ from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.scope import Surroundings, TaskScope
 from waitpoint.engine.segment import Segment, below, called_in, memory_ns, within
 from waitpoint.engine.tasks import Task, fresh
+from waitpoint.engine.trying import Pulse
 from waitpoint.interrupts.journal import TaskIdentity
 from waitpoint.records import Interrupt
 
@@ -144,6 +145,8 @@ class Run:
     def open_scope(self, task: Task) -> TaskScope:
         """Begin an attempt of a task."""
         segment = self.segment
+        if self.around.pulse is not None:
+            self.around.pulse.stir()
         before, task.answer_seq = task.answer_seq, segment.answer_seq if segment is not None else 0
         task.attempt += 1
         identity = TaskIdentity(
@@ -158,6 +161,8 @@ class Run:
         )
         scope = TaskScope(self, self.around, identity, task.due.triggers, self.head.step + 1, task.attempt, before)
         scope.node_metadata = task.node.metadata
+        if (timeout := task.timeout) is not None:
+            scope.pulse = Pulse(timeout, self.around.pulse)
         own: Sequence[QuestionRow] = ()
         if segment is not None and segment.questions:
             own = sorted((q for q in segment.questions.values() if q.task_id == task.id), key=lambda q: q.seq)

@@ -363,7 +363,8 @@ class Runner(Composable):
         if not isinstance(limit, int) or limit < 1:
             raise ConfigError(f"`recursion_limit` is {limit!r}; give a whole number of at least 1")
         wait = options.pop("wait", True)
-        around = Surroundings(full, self._context(context, scope), self.store, options.pop("control", None))
+        control = options.pop("control", None) or (runtimes.RunControl() if scope is None else None)
+        around = Surroundings(full, self._context(context, scope), self.store, control)
         around.cache = self.cache
         call = Invocation(self.spec, self.registry, input, around)
         call.recursion_limit, call.step_timeout = limit, self.step_timeout

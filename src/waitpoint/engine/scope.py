@@ -11,9 +11,11 @@ from waitpoint import clock
 from waitpoint.cache.base import BaseCache
 from waitpoint.checkpoint.base import JournalRow, QuestionRow
 from waitpoint.core.spec import PREVIOUS
+from waitpoint.engine.trying import Pulse
 from waitpoint.errors import NodeError
 from waitpoint.interrupts.journal import Journal, Recorder, TaskIdentity
-from waitpoint.runtime import ExecutionInfo, RunControl, Runtime
+from waitpoint.runtime import ExecutionInfo, RunControl, Runtime, server_of
+from waitpoint.stream.listener import heard_by, witness
 from waitpoint.stream.said import Said
 
 # What mode `messages` tells of the config, beside its metadata; other keys may be secrets.
@@ -41,6 +43,7 @@ class Surroundings:
     show: Callable[[str, Any], None] | None = None  # takes what tasks show while they run, if that goes out at once
     shows_output: bool = False  # `values` and `updates` show no more than what the run returns
     tracing: Any = None  # who hears of the run, if anybody does
+    pulse: Pulse | None = None  # of the task that called this graph, if somebody cancels it when it is silent
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -61,6 +64,7 @@ class TaskScope:
     pushed: list[tuple[str, Any]] = field(default_factory=list)  # messages to be written with what the body returns
     sent_up: bool = False  # the task's result is a command that a graph inside it sent to its parent
     loop: Any = None  # of the driver, if that is asynchronous
+    pulse: Pulse | None = None  # of this try, if it has a timeout
     callbacks: Any = None  # of what runs in the task; None: those of the run
     _config: dict[str, Any] | None = None
     _runtime: Runtime[Any] | None = None
@@ -133,6 +137,8 @@ class TaskScope:
                 self._config["callbacks"] = self.callbacks
             if self.around.listen is not None:
                 self._config["callbacks"] = self.around.listen(self, self._config.get("callbacks"))
+            if self.alive is not None:
+                self._config["callbacks"] = heard_by(self._config.get("callbacks"), witness(self.stir))
         return self._config
 
     @property
@@ -157,13 +163,47 @@ class TaskScope:
                 node_attempt=self.tries,
                 node_first_attempt_time=self.started_at,
             )
-            self._runtime = Runtime(around.context, around.store, self.writer, self.previous, info, around.control)
+            self._runtime = Runtime(
+                context=around.context,
+                store=around.store,
+                stream_writer=self.writer,
+                heartbeat=self.beat,
+                previous=self.previous,
+                execution_info=info,
+                server_info=server_of(configurable),
+                control=around.control,
+            )
         return self._runtime
 
     @property
     def writer(self) -> Callable[[Any], None]:
         """Emits in stream mode `custom`; does nothing when nobody listens."""
-        return self.around.emit_custom or _silent
+        emit = self.around.emit_custom or _silent
+        if self.alive is None:
+            return emit
+
+        def emit_alive(value: Any) -> None:
+            self.stir()
+            emit(value)
+
+        return emit_alive
+
+    # --- signs of life ---
+
+    @property
+    def alive(self) -> Pulse | None:
+        """The pulse that what runs here keeps up: the try's own, or that of the task around this graph."""
+        return self.pulse or self.around.pulse
+
+    def beat(self) -> None:
+        """Say that the body is alive."""
+        if self.alive is not None:
+            self.alive.beat()
+
+    def stir(self) -> None:
+        """Show that the body is alive, by something that it did."""
+        if self.alive is not None:
+            self.alive.stir()
 
     @property
     def previous(self) -> Any:
@@ -173,6 +213,7 @@ class TaskScope:
 
     def show(self, mode: str, payload: Any) -> None:
         """Show a part of the run from inside the task, if that mode was asked for."""
+        self.stir()
         if mode in self.run.modes and self.around.show is not None:
             self.around.show(mode, payload)
         elif mode in self.run.modes:
@@ -183,6 +224,7 @@ class TaskScope:
 
     def push(self, message: Any, key: str | None) -> None:
         """Show a message now; it is written to `key` with what the body returns."""
+        self.stir()
         if key is not None:
             self.pushed.append((key, message))
         if self.around.say is not None:

@@ -22,9 +22,10 @@ from waitpoint.core.spec import Branch, Call, GraphSpec, Node, Reader
 from waitpoint.engine import endings
 from waitpoint.engine.langchain import lend_config
 from waitpoint.engine.scope import TaskScope
-from waitpoint.engine.trying import seconds_to_retry, within_seconds
+from waitpoint.engine.trying import seconds_to_retry, within_time
 from waitpoint.errors import (
     GraphBubbleUp,
+    GraphValidationError,
     InvalidUpdateError,
     NodeError,
     ParentCommand,
@@ -34,7 +35,7 @@ from waitpoint.errors import (
 )
 from waitpoint.interrupts import site
 from waitpoint.interrupts.journal import Conclusion, Journal
-from waitpoint.records import END, Command, Interrupt, Send
+from waitpoint.records import END, Command, Interrupt, Send, TimeoutPolicy
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -75,6 +76,12 @@ class Task:
         """The node's name."""
         return self.due.name
 
+    @property
+    def timeout(self) -> TimeoutPolicy | None:
+        """How long each try may take: as the packet says that led here, else as the node does."""
+        sent_with = None if self.due.send is None else self.due.send.timeout
+        return self.node.timeout if sent_with is None else TimeoutPolicy.coerce(sent_with)  # older ones are numbers
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Outcome:
@@ -103,7 +110,7 @@ class _Do:
     input: Any
     scope: TaskScope
     error: NodeError | None = None
-    timeout: float | None = None  # seconds that a coroutine may take
+    timeout: TimeoutPolicy | None = None
 
     @property
     def crew(self) -> Any:
@@ -113,6 +120,8 @@ class _Do:
     def blocking(self) -> Any:
         """Make the call in this thread."""
         call = self.call
+        if self.timeout is not None and not call.is_async:
+            raise self._unbounded()
         if call.kind != "function":
             return call.fn.invoke(self.input, self.scope.config)
         if call.is_async:
@@ -128,12 +137,15 @@ class _Do:
 
     async def awaiting(self) -> Any:
         """Make the call from the event loop; plain functions run in a worker thread."""
-        call = self.call
-        if call.kind != "function":
-            return await call.fn.ainvoke(self.input, self.scope.config)
-        if call.is_async:
-            body = self._function()
-            return await (body if self.timeout is None else within_seconds(self.timeout, body, self.scope.node))
+        call, policy = self.call, self.timeout
+        if call.is_async or call.kind != "function":
+            work = self._function() if call.kind == "function" else call.fn.ainvoke(self.input, self.scope.config)
+            if policy is not None:
+                assert self.scope.pulse is not None
+                work = within_time(policy, self.scope.pulse, work, self.scope.node)
+            return await work
+        if policy is not None:
+            raise self._unbounded()
         import asyncio
 
         pool = threads.for_bodies() if self.scope.run.spec.is_function else None
@@ -146,6 +158,12 @@ class _Do:
             await asyncio.wait([work])  # a thread cannot be cancelled: it ends, and what it did is recorded
             value = work.result()
         return await value if inspect.isawaitable(value) else value
+
+    def _unbounded(self) -> GraphValidationError:
+        return GraphValidationError(
+            f"Node timeouts are only supported for async nodes under ainvoke() and astream() - '{self.scope.node}' cannot be "
+            f"stopped halfway here; leave out the timeout of the node, or of the Send that led to it"
+        )
 
     def _function(self) -> Any:
         call = self.call
@@ -289,8 +307,7 @@ def _tried(spec: GraphSpec, task: Task, values: Mapping[str, Any], scope: TaskSc
         tries += 1
         try:
             given = input_of(task, node.reader, values, scope)
-            sent_with = task.due.send.timeout if task.due.send is not None else None
-            raw = yield _Do(node.call, given, scope, timeout=node.timeout if sent_with is None else sent_with)
+            raw = yield _Do(node.call, given, scope, timeout=task.timeout)
             return _with_pushed(spec, scope, collect(spec, node.name, raw))
         except ParentCommand as sent:
             command = sent.args[0]

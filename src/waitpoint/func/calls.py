@@ -16,7 +16,7 @@ from waitpoint import canonical, ids, runtime
 from waitpoint.engine.attempts import called, called_later
 from waitpoint.engine.endings import beside_pauses, interrupts_of
 from waitpoint.engine.tasks import in_context
-from waitpoint.engine.trying import seconds_to_retry, within_seconds
+from waitpoint.engine.trying import Pulse, seconds_to_retry, within_time
 from waitpoint.errors import AsyncOnlyError, GraphBubbleUp, ReplayMismatch, UsageError
 from waitpoint.func.caching import CachedCall
 from waitpoint.func.crew import Crew
@@ -24,7 +24,7 @@ from waitpoint.interrupts import effects
 from waitpoint.interrupts import site as sites
 from waitpoint.interrupts.effects import Effect
 from waitpoint.interrupts.journal import Journal, running
-from waitpoint.records import CachePolicy, RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy, TimeoutPolicy
 
 RETURN = "__return__"
 
@@ -38,7 +38,7 @@ class TaskSpec:
     identity: str
     is_async: bool
     retry: tuple[RetryPolicy, ...]
-    timeout: float | None
+    timeout: TimeoutPolicy | None
     cache_policy: CachePolicy | None
     wants: Mapping[str, str]
     signature: inspect.Signature | None
@@ -101,6 +101,8 @@ class TaskCall:
         self.strand: runtime.Strand = self.effect.strand  # type: ignore[assignment]
         self.id = ids.hashed("call", self.journal.task.task_id, self.strand.path)
         self.scope = scope.of_call(spec.name, self.id)
+        if spec.timeout is not None:
+            self.scope.pulse = Pulse(spec.timeout, scope.alive)
         self.from_cache = False
 
     def _effect(self) -> Effect:
@@ -283,7 +285,9 @@ class TaskCall:
         try:
             work = self.spec.fn(*self.args, **self._keywords())
             timeout = self.spec.timeout
-            result = await (work if timeout is None else within_seconds(timeout, work, self.spec.name, "Task"))
+            if timeout is not None:
+                work = within_time(timeout, self.scope.pulse, work, self.spec.name, "Task")
+            result = await work
         except BaseException as error:  # noqa: BLE001 - as above
             return None, error
         return result, None
@@ -305,6 +309,7 @@ class TaskCall:
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     def _show_start(self) -> None:
+        self.scope.stir()
         if not self.scope.run.modes.isdisjoint(("tasks", "debug")):
             told = {"id": self.id, "name": self.spec.name, "input": (self.args, self.kwargs)}
             self.scope.show("tasks", told | {"triggers": ("__pregel_push",)})
@@ -317,6 +322,7 @@ class TaskCall:
         return result
 
     def _show_end(self, *, error: Exception | None = None, result: Mapping[str, Any] | None = None) -> None:
+        self.scope.stir()
         if not self.scope.run.modes.isdisjoint(("tasks", "debug")) and not isinstance(error, GraphBubbleUp):
             told = {"id": self.id, "name": self.spec.name, "error": None if error is None else repr(error)}
             self.scope.show("tasks", told | {"result": dict(result or {}), "interrupts": []})

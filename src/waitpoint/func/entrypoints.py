@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
@@ -17,7 +16,7 @@ from waitpoint.errors import GraphValidationError, NotSupportedError, UsageError
 from waitpoint.graph import jsonschemas
 from waitpoint.graph.calls import make_call, name_of
 from waitpoint.graph.hints import function_of, resolved_hints
-from waitpoint.graph.policies import Retry, cache_policy_of, retries_of, seconds_of
+from waitpoint.graph.policies import Retry, Timeout, cache_policy_of, retries_of, timeout_of
 from waitpoint.graph.schema import ROOT, Schema
 from waitpoint.graph.state import Checkpointer
 from waitpoint.records import END, START, CachePolicy
@@ -83,13 +82,13 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - LangGraph's name
         context_schema: type[ContextT] | None = None,
         cache_policy: CachePolicy | None = None,
         retry_policy: Retry | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: Timeout | None = None,
     ) -> None:
         self.options: dict[str, Any] = {"checkpointer": checkpointer, "store": store, "cache": cache}
         self.context_schema = context_schema
         self.cache_policy = cache_policy_of(cache_policy)
         self.retry = retries_of(retry_policy) or ()
-        self.timeout = seconds_of(timeout)
+        self.timeout = timeout_of(timeout)
 
     def __call__(self, func: Callable[..., Any]) -> Entrypoint:
         """Return the graph of a function.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from waitpoint import ids
@@ -17,7 +16,7 @@ from waitpoint.func.caching import namespace
 from waitpoint.func.futures import TaskFuture
 from waitpoint.graph.calls import is_async, name_of, wanted_by
 from waitpoint.graph.hints import function_of, resolved_hints
-from waitpoint.graph.policies import Retry, cache_policy_of, retries_of, seconds_of
+from waitpoint.graph.policies import Retry, Timeout, cache_policy_of, retries_of, timeout_of
 from waitpoint.records import CachePolicy
 
 KNOWN_GRAPHS = 64
@@ -36,7 +35,7 @@ class TaskFunction(Generic[P, T]):
         name: str | None = None,
         retry_policy: Retry | None = None,
         cache_policy: CachePolicy | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: Timeout | None = None,
     ) -> None:
         if not callable(func):
             raise GraphValidationError(f"@task was given a {type(func).__name__} - it is put before a function")
@@ -49,8 +48,8 @@ class TaskFunction(Generic[P, T]):
         functools.update_wrapper(self, func)
         self.func = func
         self.name = name or name_of(func)
-        seconds = seconds_of(timeout)
-        if seconds is not None and not is_async(func):
+        policy = timeout_of(timeout)
+        if policy is not None and not is_async(func):
             raise GraphValidationError(
                 f"Node timeouts are only supported for async nodes - task '{self.name}' is a plain function, which cannot "
                 f"be stopped halfway; make it `async def`, or leave the timeout out"
@@ -61,7 +60,7 @@ class TaskFunction(Generic[P, T]):
             identity=_identity(func),
             is_async=is_async(func),
             retry=retries_of(retry_policy) or (),
-            timeout=seconds,
+            timeout=policy,
             cache_policy=cache_policy_of(cache_policy),
             wants=wanted_by(func),
             signature=_signature(func),
@@ -131,7 +130,7 @@ def task(
     name: str | None = None,
     retry_policy: Retry | None = None,
     cache_policy: CachePolicy | None = None,
-    timeout: float | timedelta | None = None,
+    timeout: Timeout | None = None,
 ) -> Callable[[Callable[P, Awaitable[T]] | Callable[P, T]], TaskFunction[P, T]]: ...
 @overload
 def task(func: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
@@ -145,7 +144,8 @@ def task(func: Any = None, /, **options: Any) -> Any:
     it from the record; an exception too, if the body went on after it. A call is recognised by function, arguments and
     occurrence. Parameters named `config`, `store`, `writer`, `runtime` or `previous` are filled, unless they are passed.
 
-    `retry_policy` is a `RetryPolicy` or a list of them, `timeout` the seconds that each try of an async task may take.
+    `retry_policy` is a `RetryPolicy` or a list of them, `timeout` the seconds that each try of an async
+    task may take, or a `TimeoutPolicy`.
     With a `cache_policy`, and a `cache` of the entrypoint, equal arguments are computed once, over threads too.
     """
     return functools.partial(TaskFunction, **options) if func is None else TaskFunction(func, **options)

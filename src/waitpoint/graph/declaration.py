@@ -9,7 +9,7 @@ from typing import Any
 from waitpoint.core.spec import Call, Channel
 from waitpoint.errors import GraphValidationError
 from waitpoint.graph.schema import Schema, is_same_channel, named, read_schema
-from waitpoint.records import CachePolicy, RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy, TimeoutPolicy
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class StateNodeSpec:
     error_handler: Call | None
     ends: tuple[str, ...] | Mapping[str, str] | None
     defer: bool
-    timeout: float | None
+    timeout: TimeoutPolicy | None
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +43,7 @@ class NodeDefaults:
     retry_policy: tuple[RetryPolicy, ...] | None = None
     cache_policy: CachePolicy | None = None
     error_handler: Call | None = None
-    timeout: float | None = None
+    timeout: TimeoutPolicy | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from waitpoint.errors import GraphValidationError
-from waitpoint.records import CachePolicy, RetryPolicy
+from waitpoint.records import CachePolicy, RetryPolicy, TimeoutPolicy
 
 Retry = RetryPolicy | Sequence[RetryPolicy]
+Timeout = float | timedelta | TimeoutPolicy
 
 
 def retries_of(given: Retry | None) -> tuple[RetryPolicy, ...] | None:
@@ -35,11 +36,9 @@ def cache_policy_of(given: Any) -> CachePolicy | None:
     return given
 
 
-def seconds_of(given: float | timedelta | None) -> float | None:
-    """Return a timeout in seconds. Raises `GraphValidationError` for none that can be kept."""
-    if given is None:
-        return None
-    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
-    if not seconds > 0:
-        raise GraphValidationError(f"timeout is {seconds:g} s, and must be greater than 0; leave it out for no limit")
-    return seconds
+def timeout_of(given: Timeout | None) -> TimeoutPolicy | None:
+    """Return a timeout as a policy in seconds. Raises `GraphValidationError` for none that can be kept."""
+    try:
+        return TimeoutPolicy.coerce(given)
+    except ValueError as error:
+        raise GraphValidationError(f"timeout cannot be kept: {error}") from None

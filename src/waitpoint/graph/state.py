@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Generic, Literal, Protocol, Self
 
 from typing_extensions import TypeVar
@@ -20,7 +19,7 @@ from waitpoint.graph.build import build
 from waitpoint.graph.calls import make_call, name_of
 from waitpoint.graph.declaration import BranchSpec, Declaration, StateNodeSpec
 from waitpoint.graph.hints import command_destinations, input_hint, literal_returns
-from waitpoint.graph.policies import Retry, cache_policy_of, retries_of, seconds_of
+from waitpoint.graph.policies import Retry, Timeout, cache_policy_of, retries_of, timeout_of
 from waitpoint.graph.validate import DEFAULT_ERROR_HANDLER, validate
 from waitpoint.records import END, START, CachePolicy
 
@@ -133,14 +132,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         cache_policy: CachePolicy | None = None,
         error_handler: StateNode | None = None,
         destinations: dict[str, str] | tuple[str, ...] | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: Timeout | None = None,
     ) -> Self:
         """Add a node: `add_node(function)`, named after it, or `add_node("name", function)`.
 
         The node sees the keys of `input_schema`; without it, of the class that annotates its first parameter; else of
         the state. With `defer` it runs when nothing else is due. `destinations` lists where its `Command`s may lead
-        (also taken from `-> Command[Literal["a", "b"]]`). `timeout` is in seconds, for async nodes. `error_handler` is
-        called with the node's input and `error: NodeError` after the last retry failed. With a
+        (also taken from `-> Command[Literal["a", "b"]]`). `timeout` is in seconds or a `TimeoutPolicy`, for async nodes.
+        `error_handler` is called with the node's input and `error: NodeError` after the last retry failed. With a
         `cache_policy`, and a `cache` of the graph, it is not run for an input that it has had before.
         """
         if isinstance(node, str) or names.node_name(node) is not node:
@@ -162,7 +161,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             error_handler=None if error_handler is None else make_call(error_handler, f"__error_handler__{name}"),
             ends=_ends(destinations) if destinations is not None else command_destinations(action),
             defer=defer,
-            timeout=seconds_of(timeout),
+            timeout=timeout_of(timeout),
         )
         self.declared.add_schema(spec.input_schema)
         self.declared.nodes[name] = spec
@@ -188,14 +187,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         retry_policy: Retry | None = None,
         cache_policy: CachePolicy | None = None,
         error_handler: StateNode | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: Timeout | None = None,
     ) -> Self:
         """Set what nodes without their own get at `compile()`; what is left out here stays as it was set before."""
         given: dict[str, Any] = {
             "retry_policy": retries_of(retry_policy),
             "cache_policy": cache_policy_of(cache_policy),
             "error_handler": None if error_handler is None else make_call(error_handler, DEFAULT_ERROR_HANDLER),
-            "timeout": seconds_of(timeout),
+            "timeout": timeout_of(timeout),
         }
         changed = {key: value for key, value in given.items() if value is not None}
         self.declared.defaults = replace(self.declared.defaults, **changed)

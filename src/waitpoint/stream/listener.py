@@ -121,6 +121,28 @@ def listener(say: Callable[[Said], None], metadata: Mapping[str, Any], hidden: f
     return handler_class(Listener)(say, metadata, hidden)
 
 
+class Witness(OfTask):
+    """Hears of anything that happens in a task, and says no more than that."""
+
+    def __init__(self, stir: Callable[[], None]) -> None:
+        super().__init__()
+        self._stir = stir
+
+    def _heard(self, *_: Any, **__: Any) -> None:
+        self._stir()
+
+    on_chain_start = on_chain_end = on_chain_error = _heard
+    on_chat_model_start = on_llm_start = on_llm_new_token = on_llm_end = on_llm_error = on_stream_event = _heard
+    on_tool_start = on_tool_end = on_tool_error = _heard
+    on_retriever_start = on_retriever_end = on_retriever_error = _heard
+    on_text = on_retry = on_custom_event = on_agent_action = on_agent_finish = _heard
+
+
+def witness(stir: Callable[[], None]) -> Any:
+    """Return a callback handler that tells `stir` of each event."""
+    return handler_class(Witness)(stir)
+
+
 def heard_by(callbacks: Any, handler: Any) -> Any:
     """Return callbacks that have this handler too; those given are not changed."""
     if callbacks is None or isinstance(callbacks, list | tuple):

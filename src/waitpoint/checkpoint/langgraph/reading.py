@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from waitpoint.core.names import suggestion
 from waitpoint.core.spec import GraphSpec
 from waitpoint.errors import MissingPackageError, NotSupportedError
-from waitpoint.records import START, Send
+from waitpoint.records import START, Send, TimeoutPolicy
 
 OLDEST_FORM = 4
 
@@ -127,8 +127,9 @@ def _sent(values: Mapping[str, Any]) -> Iterator[Left]:
 
 
 def _send(each: Any) -> Send:
-    timeout = getattr(each, "timeout", None)
-    return Send(each.node, each.arg, timeout=timeout if isinstance(timeout, int | float) else None)
+    theirs = getattr(each, "timeout", None)
+    timeout = None if theirs is None else TimeoutPolicy(theirs.run_timeout, theirs.idle_timeout, theirs.refresh_on)
+    return Send(each.node, each.arg, timeout=timeout)
 
 
 def _reached(

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from waitpoint import schemas
-from waitpoint.cli.samples import fields, kind, samples
+from waitpoint.shown.samples import fields, kind, samples
 
 
 class Colour(Enum):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from waitpoint.cli import safe
-from waitpoint.codec import to_json
+from waitpoint.shown import payloads
 from waitpoint.shown.calls import Call, Review
 
-_MAIN = ("path", "file", "filename", "query", "sql", "command", "url", "to", "name", "title", "id", "question")
 _DOUBT = {
     "happened": 'It happened (add its "result", if it gave one):',
     "not_happened": "It did not happen, so run it:",
@@ -30,7 +28,7 @@ def summary(review: Review) -> str:
 
 def short_call(name: str, args: Mapping[str, Any]) -> str:
     """Return a call in one line: its tool, its main argument, and how many more there are."""
-    main = next((key for key in _MAIN if key in args), next(iter(args), None))
+    main = payloads.main_argument(args)
     if main is None:
         return f"{safe.line(name)}()"
     rest = f", +{len(args) - 1} more" if len(args) > 1 else ""
@@ -60,9 +58,7 @@ def review_lines(review: Review) -> Iterator[str]:
 
 
 def _sentence(call: Call) -> str:
-    """Return the description; of the default one only what it says beside the tool and its arguments."""
-    told = f"\n\nTool: {call.name}\nArgs: {json.dumps(to_json(call.args), indent=2, ensure_ascii=False)}"
-    return safe.lines(call.description.removesuffix(told)) or "It has no description."
+    return safe.lines(call.own_words) or "It has no description."
 
 
 def argument_lines(args: Mapping[str, Any]) -> Iterator[str]:
@@ -79,39 +75,16 @@ def argument_lines(args: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"  | {line}" for line in lines)
             continue
         first, *more = safe.json_text(value).split("\n")
-        yield f"{name}{_kind(value)}  {first}"
+        yield f"{name}{payloads.kind(value)}  {first}"
         yield from (" " * len(name) + line for line in more)
-
-
-def _kind(value: Any) -> str:
-    plain = to_json(value)
-    if plain is None:
-        return "nothing"
-    if isinstance(plain, bool):
-        return "yes/no"
-    if isinstance(plain, str):
-        return "text"
-    if isinstance(plain, int | float):
-        return "number"
-    return "list" if isinstance(plain, list) else "object"
 
 
 # --- in doubt ---------------------------------------------------------------------------------------------------------
 
 
-def is_in_doubt(payload: Any) -> bool:
-    """Whether a question asks if an effect took place."""
-    return (
-        isinstance(payload, dict)
-        and payload.get("type") == "in_doubt"
-        and isinstance(payload.get("name"), str)
-        and isinstance(payload.get("args"), dict)
-    )
-
-
 def doubt_summary(payload: Mapping[str, Any]) -> str:
     """Return the question of an effect in doubt in one line."""
-    return f"Did this happen? {short_call(payload['name'], _named_arguments(payload))}"
+    return f"Did this happen? {short_call(payload['name'], payloads.doubted_arguments(payload))}"
 
 
 def doubt_lines(payload: Mapping[str, Any]) -> Iterator[str]:
@@ -119,22 +92,11 @@ def doubt_lines(payload: Mapping[str, Any]) -> Iterator[str]:
     what = "tool call" if payload.get("kind") == "tool" else "step"
     yield f"Did the {what} {safe.line(payload['name'])} happen? It was begun, and its end is not on record."
     yield ""
-    yield from (f"  {line}".rstrip() for line in argument_lines(_named_arguments(payload)))
+    yield from (f"  {line}".rstrip() for line in argument_lines(payloads.doubted_arguments(payload)))
     yield ""
     for key, value in payload.items():
         if key not in {"type", "kind", "name", "args"}:
             yield f"  {safe.line(key)}: {safe.json_text(value, indent=None)}"
-
-
-def _named_arguments(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments by name; those that a step was given by position are numbered."""
-    args: Mapping[str, Any] = payload["args"]
-    if payload.get("kind") != "step" or args.keys() != {"args", "kwargs"}:
-        return args
-    by_position, by_name = args["args"], args["kwargs"]
-    if not isinstance(by_position, list) or not isinstance(by_name, dict):
-        return args
-    return {**{f"#{n}": value for n, value in enumerate(by_position, start=1)}, **by_name}
 
 
 def doubt_choice(answer: Mapping[str, Any]) -> str:

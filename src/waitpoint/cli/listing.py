@@ -9,12 +9,12 @@ import typer
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import PendingFilter, ThreadRow, as_question
-from waitpoint.cli import cards, exits, lookup, questions, safe, samples, terminal, times
+from waitpoint.cli import cards, exits, lookup, questions, safe, terminal, times
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.engine import owner
 from waitpoint.records import Question
-from waitpoint.shown import calls
+from waitpoint.shown import calls, payloads, samples
 
 _LIMIT = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="List at most so many.")]
 _THREADS = (
@@ -80,13 +80,13 @@ def show(
     review = calls.review_of(question)
     if review is not None:
         _say_all(cards.review_lines(review))
-    elif cards.is_in_doubt(question.value):
+    elif payloads.is_in_doubt(question.value):
         _say_all(cards.doubt_lines(question.value))
     else:
         terminal.say(safe.json_text(question.value))
     if question.can_answer and review is not None:
         _say_commands("Decide with:", questions.commands(place, question))
-    elif question.can_answer and cards.is_in_doubt(question.value):
+    elif question.can_answer and payloads.is_in_doubt(question.value):
         _say_choices(place, question)
     elif question.can_answer:
         _say_how(place, question)

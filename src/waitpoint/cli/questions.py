@@ -7,14 +7,13 @@ from typing import Any
 
 from waitpoint import clock
 from waitpoint.checkpoint.base import QuestionRow, as_question
-from waitpoint.cli import cards, lookup, safe, samples, terminal, times
+from waitpoint.cli import cards, lookup, safe, terminal, times
 from waitpoint.cli.place import Place
 from waitpoint.codec import to_json
 from waitpoint.records import Question
-from waitpoint.shown import calls
+from waitpoint.shown import calls, payloads, samples
 
 CARDS = 3  # more questions than these are listed in a table
-_WORDS = ("question", "message", "prompt", "instruction", "title", "text", "description")
 _COLUMNS = (
     terminal.Column("ID", "cyan"),
     terminal.Column("GRAPH"),
@@ -37,11 +36,11 @@ def summary(value: Any) -> str:
         return safe.line(plain)
     if not isinstance(plain, dict):
         return safe.json_text(plain, indent=None)
-    if cards.is_in_doubt(value):
+    if payloads.is_in_doubt(value):
         return cards.doubt_summary(value)
-    lead = next((plain[w] for w in _WORDS if isinstance(plain.get(w), str) and plain[w].strip()), None)
+    lead = payloads.words(plain)
     if lead is not None:
-        return safe.line(lead.strip())
+        return safe.line(lead)
     return ", ".join(f"{safe.line(k)}: {_short(v)}" for k, v in plain.items()) or "{}"
 
 

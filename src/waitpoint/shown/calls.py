@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from waitpoint.codec import to_json
 from waitpoint.protocol import branches_of, targets_of
 from waitpoint.protocol.definitions import resolved
 from waitpoint.records import Question
@@ -22,6 +24,12 @@ class Call(NamedTuple):
     allowed: tuple[str, ...]
     kinds: Mapping[str, Any]
     more: dict[str, Any]  # whatever else the payload says of it
+
+    @property
+    def own_words(self) -> str:
+        """The description; of the default one only what it says beside the tool and its arguments."""
+        told = f"\n\nTool: {self.name}\nArgs: {json.dumps(to_json(self.args), indent=2, ensure_ascii=False)}"
+        return self.description.removesuffix(told)
 
 
 class Review(NamedTuple):

@@ -53,17 +53,17 @@ def name(char: str) -> str:
     return f"U+{ord(char):04X} {known or kind.get(unicodedata.category(char), 'without a name')}"
 
 
-def mixed(text: str) -> list[str]:
-    """Return the letters that pass for Latin ones: those of another script in a word with Latin letters."""
+def lookalikes(text: str) -> set[int]:
+    """Return where letters pass for Latin ones: those of another script in a word that has Latin letters."""
+    found: set[int] = set()
     if text.isascii():
-        return []
-    found: list[str] = []
-    for word in _WORD.findall(text):
-        if word.isascii():
+        return found
+    for word in _WORD.finditer(text):
+        if word.group().isascii():
             continue
-        scripts = [unicodedata.name(char, "").partition(" ")[0] for char in word]
+        scripts = [unicodedata.name(char, "").partition(" ")[0] for char in word.group()]
         if "LATIN" in scripts:
-            found += [char for char, script in zip(word, scripts, strict=True) if script in _ALIKE]
+            found |= {word.start() + n for n, script in enumerate(scripts) if script in _ALIKE}
     return found
 
 

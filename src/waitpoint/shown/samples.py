@@ -41,20 +41,20 @@ def _fits(schema: Schema, answer: Any) -> bool:
 
 def fields(schema: Schema) -> list[Field]:
     """List the fields of an answer that is an object; of any other the answer itself, under no name."""
-    whole = _resolved(schema, schema)
+    whole = resolved(schema, schema)
     properties = whole.get("properties")
     if not isinstance(properties, Mapping):
         return [Field("", kind(whole, schema), True, _text(whole.get("description")))]
     required = whole.get("required", ())
     return [
-        Field(name, kind(each, schema), name in required, _text(_resolved(each, schema).get("description")))
+        Field(name, kind(each, schema), name in required, _text(resolved(each, schema).get("description")))
         for name, each in properties.items()
     ]
 
 
 def kind(schema: Any, root: Schema) -> str:
     """Say in a few words what a schema takes."""
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if "const" in schema:
         return repr(schema["const"])
     if isinstance(schema.get("enum"), list):
@@ -71,7 +71,7 @@ def kind(schema: Any, root: Schema) -> str:
 
 
 def _samples(schema: Any, root: Schema, depth: int) -> Iterator[Any]:
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if depth > _DEPTH:
         yield None
     elif "const" in schema:
@@ -121,7 +121,7 @@ def _plain(schema: Schema, root: Schema, depth: int) -> Iterator[Any]:
         yield "..."
 
 
-def _resolved(schema: Any, root: Schema) -> Schema:
+def resolved(schema: Any, root: Schema) -> Schema:
     """Follow references inside the document; a schema that is just true or false says nothing."""
     for _ in range(_DEPTH):
         if not isinstance(schema, Mapping):

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from waitpoint.checkpoint.base import (
     CheckpointRow,
     Commit,
+    Cut,
     EventRow,
     ItemRow,
     JournalRow,
@@ -216,6 +217,17 @@ class Savers(RuleBasedStateMachine):
             entry = replace(data.draw(st.sampled_from(stored)), state=entry.state, body=entry.body)
         self.both("record", Record(key, entry, at))
 
+    @rule(data=st.data(), key=keys, knows=mostly, spares=mostly)
+    def cut(self, data: st.DataObject, key: ThreadKey, knows: bool, spares: bool) -> None:
+        believed = self.model.thread(key) if knows else data.draw(threads)
+        if believed is not None:
+            gone = data.draw(st.lists(st.tuples(namespaces, points), max_size=3))
+            ranges = data.draw(st.lists(st.tuples(few, st.integers(0, 7)), max_size=2))
+            entries = data.draw(st.lists(st.tuples(namespaces, points, tasks, few), max_size=2))
+            head = data.draw(st.sampled_from([None, None, *POINTS]))
+            said = data.draw(up_to_two(events))
+            self.both("cut", Cut(key, believed, gone, ranges, entries, said, head, whole=not spares))
+
     @rule(owner=texts, until=times)
     def beat(self, owner: str, until: float) -> None:
         self.both("beat", owner, until)
@@ -233,6 +245,7 @@ class Savers(RuleBasedStateMachine):
     @rule(key=keys, ns=namespaces, point=st.none() | points, ranges=st.lists(st.tuples(few, st.integers(0, 7))))
     def read(self, key: ThreadKey, ns: str, point: str | None, ranges: list[tuple[int, int]]) -> None:
         self.both("thread", key)
+        self.both("whole", key)
         self.both("load", key, ns, point)
         self.both("items", key, ranges)
 

@@ -1,4 +1,4 @@
-"""What a graph remembers, over random runs, replays and forks: always what the outer state of that branch says."""
+"""What a graph remembers, over random runs, replays, forks and prunings: always what the outer state there says."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def graph_of(*, asks: bool) -> Any:
 
 
 MOVES = st.lists(
-    st.tuples(st.sampled_from(["run", "replay", "update", "input", "answer inside"]), st.integers(0, 40)), max_size=12
+    st.tuples(st.sampled_from(["run", "replay", "update", "input", "answer inside", "prune"]), st.integers(0, 40)),
+    max_size=12,
 )
 
 
@@ -63,6 +64,8 @@ def test_a_memory_is_that_of_its_branch(moves: list[tuple[str, int]], *, asks: b
     graph = graph_of(asks=asks)
     options: dict[str, Any] = {"durability": durability}
     for number, (move, place) in enumerate([("run", 0), *moves]):
+        if move == "prune":
+            graph.checkpointer.prune(["t"])
         before = graph.get_state(CONFIG).values
         target = given_ = None
         states = [s for s in graph.get_state_history(CONFIG) if s.next in (("calls",), ())]

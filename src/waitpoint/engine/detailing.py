@@ -159,6 +159,12 @@ def ended(run: Run, task: Task) -> Iterable[Emit]:
         yield from _told(run, "task_result", told, run.head.step + 1)
 
 
+def paused(run: Run) -> Iterable[Emit]:
+    """Show how those tasks ended that wait; whoever sees their questions may answer them, so they are on record now."""
+    while run.paused:
+        yield from ended(run, run.paused.pop(0))
+
+
 def _input(run: Run, task: Task) -> Any:
     try:
         return task.due.send.arg if task.due.send is not None else read(task.node.reader, run.values, run.steps_left)

@@ -178,7 +178,10 @@ def _take_in(run: Run, task: Task, outcome: Outcome, *, last: bool) -> Steps:
             update = outcomes.shown(run.spec, outcome.result, run.part_keys)
             yield Emit(run.shown_ns, "updates", {task.name: update, **from_cache})
     if run.modes and not outcome.body.is_cached:
-        yield from detailing.ended(run, task)
+        if task.state == "waiting":
+            run.paused.append(task)  # shown once what it asks is on record
+        else:
+            yield from detailing.ended(run, task)
 
 
 def _note(run: Run, task: Task, outcome: Outcome) -> None:
@@ -241,12 +244,14 @@ def _joined(run: Run) -> Steps:
 
 
 def _wind_down(run: Run, stop: Stopped) -> Steps:
-    """Let started work end, record it, and leave the thread ready to go on."""
+    """Let started work end, record it, and leave the thread ready to go on; if all that is left waits, so does it."""
     yield from _collect(run, (yield Cancel(abandon=False)))
     done = bool(run.tasks) and all(t.state == "done" for t in run.tasks)
     try:
         if done and (yield from _advance(run)):
             raise stop.error  # nothing was left to do
+        if run.is_root and run.only_waits and (yield from _pause(run)):
+            raise stop.error
     except Exception:  # noqa: BLE001 - it is on record; who left wants to hear of leaving
         raise stop.error from None
     yield from _left(run, stop)
@@ -338,15 +343,19 @@ def _pause(run: Run) -> Deciding:
         if not run.is_root:
             yield Store(segment.save, (writes, run.writer.taken(), False))
             run.show_nested()
+            yield from detailing.paused(run)
             return True
         cache(segment.saver, segment.key, run.head)
         status: Status = "waiting" if run.end == "waiting" else "idle"
         writes.events = [*writes.events, event("paused", run.head.id)]
-        if (yield from _rest(run, status, writes)):
-            return False
+        goes_on = yield from _rest(run, status, writes)
         run.show_nested()
+        if goes_on:
+            yield from detailing.paused(run)
+            return False
     yield from lifecycle.paused(run, "pending")
     if run.modes:
+        yield from detailing.paused(run)
         yield from detailing.resting(run)
     interrupts = run.interrupts() if run.modes else ()
     yield from run.emit("updates", {INTERRUPT: interrupts})
@@ -382,6 +391,7 @@ def _fail(run: Run, error: BaseException) -> Steps:
             if found is None:
                 return
             error = found
+    yield from detailing.paused(run)
     if isinstance(error, ParentCommand) and not run.is_root:
         command = error.args[0]
         raise ParentCommand(Command(update=command.update, goto=command.goto)) from None

@@ -52,6 +52,7 @@ class Run:
     values: dict[str, Any] = field(default_factory=dict)  # the head's, with what commands laid over them
     patched: set[str] = field(default_factory=set)
     scopes: list[TaskScope] = field(default_factory=list)
+    paused: list[Task] = field(default_factory=list)  # whose end is not shown yet
     told: list[tuple[str, Any]] = field(default_factory=list)  # parts that tasks showed, if they do not go out at once
     writer: ItemWriter = field(init=False)
     end: Literal["finished", "waiting", "breakpoint"] = "finished"
@@ -105,6 +106,12 @@ class Run:
     def interrupts(self) -> tuple[Interrupt[Any], ...]:
         """All questions that wait in this superstep, nested ones too, in the order of the tasks."""
         return tuple(i for t in self.tasks if t.state == "waiting" for i in t.interrupts)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether nothing is left to do in this superstep but to wait."""
+        states = {t.state for t in self.tasks}
+        return "waiting" in states and states <= {"waiting", "done"}
 
     def show_nested(self) -> None:
         """Show whatever the graphs called in a task ask, also those whose pause the task's body did not wait for."""

@@ -125,7 +125,7 @@ def _unflat(parts: list[Any]) -> Iterable[tuple[Any, Any]]:
     return zip(parts[::2], parts[1::2], strict=True)
 
 
-def _sorted(value: Collection[Any]) -> list[Any]:
+def in_order(value: Collection[Any]) -> list[Any]:
     """Order a set's members, so that equal sets give equal bytes in every process."""
     types = {*map(type, value)}
     return sorted(value) if types <= {str} or types <= {int} else sorted(value, key=_place)
@@ -146,11 +146,11 @@ def _tuple(value: tuple[Any, ...]) -> tuple[int, Any]:
 
 
 def _set(value: set[Any]) -> tuple[int, Any]:
-    return Kind.SET, _sorted(value)
+    return Kind.SET, in_order(value)
 
 
 def _frozenset(value: frozenset[Any]) -> tuple[int, Any]:
-    return Kind.FROZENSET, _sorted(value)
+    return Kind.FROZENSET, in_order(value)
 
 
 def _deque(value: deque[Any]) -> tuple[int, Any]:

@@ -11,6 +11,7 @@ import pytest
 from tests.behaviours.conftest import Call
 from tests.behaviours.graphs import State, chain, thread
 from waitpoint.config import get_stream_writer
+from waitpoint.func import entrypoint, task
 from waitpoint.graph import START, StateGraph
 from waitpoint.runtime import Runtime
 from waitpoint.types import Command, Send, StreamWriter, interrupt
@@ -147,3 +148,41 @@ def test_many_parts_of_many_tasks_all_arrive_in_order(saver: Any, streamed: Call
     parts = streamed(graph.compile(checkpointer=saver), {"log": []}, thread(), stream_mode="custom")
     for n in range(3):
         assert [i for m, i in parts if m == n] == list(range(400))
+
+
+@task
+def speaks(n: int) -> int:
+    get_stream_writer()(n)
+    return n
+
+
+def test_parts_of_tasks_have_the_namespace_of_their_graph(saver: Any, streamed: Call) -> None:
+    """B189"""
+
+    @entrypoint(checkpointer=saver)
+    def flow(n: int) -> int:
+        return speaks(n).result()
+
+    modes = ["custom", "updates", "tasks"]
+    parts = streamed(flow, 3, thread(), stream_mode=modes, subgraphs=True)
+    assert {ns for ns, _, _ in parts} == {()}
+    assert [part for _, mode, part in parts if mode == "custom"] == [3]
+    assert [part for _, mode, part in parts if mode == "updates"] == [{"speaks": 3}, {"flow": 3}]
+
+
+def test_parts_of_tasks_of_an_entrypoint_inside_have_its_namespace(saver: Any, streamed: Call) -> None:
+    """B180, B189"""
+
+    @entrypoint()
+    def flow(n: int) -> int:
+        return speaks(n).result()
+
+    graph = outer(saver, node=lambda s: {"log": [flow.invoke(3)]})
+    parts = streamed(graph, {"log": []}, thread(), stream_mode=["custom", "updates"], subgraphs=True)
+    told = [([part.split(":")[0] for part in ns], mode, part) for ns, mode, part in parts]
+    assert told == [
+        (["node"], "custom", 3),
+        (["node"], "updates", {"speaks": 3}),
+        (["node"], "updates", {"flow": 3}),
+        ([], "updates", {"node": {"log": [3]}}),
+    ]

@@ -225,3 +225,26 @@ def test_the_state_of_an_unknown_subgraph_is_not_changed(saver: Any, call: Call)
     assert list(graph.get_state_history(config)) == before
     assert asked(call(graph, None, config))
     assert call(graph, Command(resume="yes"), config)["log"] == ["a", "yes"]
+
+
+@pytest.mark.parametrize("nesting", ["nodes", "functions"])
+def test_tags_of_the_run_reach_a_node_three_graphs_deep_once(
+    saver: Any, call: Call, streamed: Call, nesting: str
+) -> None:
+    """B136"""
+    seen: list[Any] = []
+
+    def look(state: State, config: Any) -> None:
+        seen.append(config["tags"])
+
+    def inside(graph: Any) -> Any:
+        return graph if nesting == "nodes" else lambda s: {"log": graph.invoke({"log": []})["log"]}
+
+    graph = chain(None, look)
+    for _ in range(3):
+        graph = outer(None, inner=inside(graph))
+    graph = outer(saver, inner=inside(graph)).with_config({"tags": ["bound"]})
+    config = {**thread(), "tags": ["one", "two"]}
+    call(graph, {"log": []}, config)
+    streamed(graph, {"log": []}, config, subgraphs=True, stream_mode=["values", "messages", "tasks"])
+    assert [sorted(tags) for tags in seen] == [["bound", "one", "two"]] * 2

@@ -15,6 +15,86 @@ from waitpoint.errors import UnknownInterruptError
 from waitpoint.graph import END, START, StateGraph
 from waitpoint.types import Command, interrupt
 
+# --- S175 -------------------------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """ask, then file; the question in the graph itself or in one inside."""
+
+    def __init__(self, shelf: Shelf, nesting: str) -> None:
+        self.shelf, self.nesting, self.config = shelf, nesting, thread()
+        self.runs: list[str] = []
+
+    def ask(self, state: State) -> State:
+        self.runs.append("ask")
+        return {"value": interrupt("file it?")}
+
+    def file(self, state: State) -> State:
+        self.runs.append(f"file {state['value']}")
+        return {"log": [state["value"]]}
+
+    def compile(self) -> Any:
+        inner = StateGraph(State).add_node(self.ask).add_edge(START, "ask").compile()
+        node = {"itself": self.ask, "a node": inner, "a function": lambda s: {"value": inner.invoke({})["value"]}}
+        graph = StateGraph(State).add_node("ask", node[self.nesting]).add_node(self.file)
+        return graph.add_edge(START, "ask").add_edge("ask", "file").compile(checkpointer=self.shelf.open())
+
+    def ended(self, call: Call) -> tuple[str, Any, Any]:
+        """Answer yes; return the question's id, the config of its pause and that of the end."""
+        old = the_id(call(self.compile(), {"log": []}, self.config))
+        paused = self.compile().get_state(self.config).config
+        assert call(self.compile(), Command(resume="yes"), self.config)["log"] == ["yes"]
+        self.runs.clear()
+        return old, paused, self.compile().get_state(self.config).config
+
+
+NESTINGS = pytest.mark.parametrize("nesting", ["itself", "a node", "a function"])
+
+
+@NESTINGS
+def test_s175_a_replay_of_the_pause_asks_again_and_uses_no_old_answer(shelf: Shelf, call: Call, nesting: str) -> None:
+    paper = Asked(shelf, nesting)
+    old, paused, end = paper.ended(call)
+    for answer in ("no", "perhaps"):
+        (new,) = asked(call(paper.compile(), None, paused))
+        assert (new.value, new.id == old) == ("file it?", False)
+        assert paper.runs == ["ask"]
+        assert call(paper.compile(), Command(resume=answer), paper.config)["log"] == [answer]
+        assert paper.runs == ["ask", "ask", f"file {answer}"]
+        paper.runs.clear()
+    assert paper.compile().get_state(end).values["log"] == ["yes"]
+
+
+@NESTINGS
+@pytest.mark.parametrize("by_id", [False, True], ids=["bare", "by id"])
+def test_s175_another_answer_at_the_old_pause_makes_a_branch_with_that_answer(
+    shelf: Shelf, call: Call, nesting: str, by_id: bool
+) -> None:
+    paper = Asked(shelf, nesting)
+    old, paused, end = paper.ended(call)
+    given = Command(resume={old: "no"} if by_id else "no")
+    assert call(paper.compile(), given, paused)["log"] == ["no"]
+    assert paper.runs[-1] == "file no"
+    assert "file yes" not in paper.runs
+    graph, saver = paper.compile(), shelf.open()
+    assert graph.get_state(end).values["log"] == ["yes"]
+    forks = [data["base"] for kind, data in events(saver, paper.config) if kind == "forked"]
+    assert forks == [paused["configurable"]["checkpoint_id"]]
+    assert {q.answer for q in saver.pending(answerable=False)} == {"yes", "no"}
+    assert graph.get_state(paper.config).values["log"] == ["no"]
+
+
+@NESTINGS
+def test_s175_an_answer_that_names_no_checkpoint_does_not_go_back(shelf: Shelf, call: Call, nesting: str) -> None:
+    paper = Asked(shelf, nesting)
+    old, _, end = paper.ended(call)
+    for resume in ("no", {old: "no"}):
+        with pytest.raises(UnknownInterruptError):
+            call(paper.compile(), Command(resume=resume), paper.config)
+    assert paper.compile().get_state(paper.config).config == end
+    assert paper.runs == []
+
+
 # --- S178 -------------------------------------------------------------------------------------------------------------
 
 

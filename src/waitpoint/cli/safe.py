@@ -6,7 +6,6 @@ What hides is written out, as `<U+202E>` in text and as `\\u202e` in JSON (which
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any
 
@@ -26,17 +25,8 @@ def lines(text: str) -> str:
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
     """Return a decoded value as JSON for people and programs: no escapes but for what could not be seen."""
-    text = json.dumps(_finite(codec.to_json(value)), ensure_ascii=False, indent=indent)
+    text = json.dumps(codec.to_json(value), ensure_ascii=False, indent=indent)
     return "\n".join(_written(each, "\\u{:04x}") for each in text.split("\n"))
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity, for which JSON has no form, by their names."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _written(text: str, form: str) -> str:

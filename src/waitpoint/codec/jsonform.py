@@ -28,6 +28,7 @@ from waitpoint.records import MISSING
 _TEXTS: Final = (
     UUID, Decimal, PurePath, timezone, IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network,
 )  # fmt: skip
+_MESSAGES: Final = "langchain_core.messages."  # dumping them takes time, and gives their fields
 _DEEPEST: Final = 200
 _NO_FORM: Final = "it has no form in JSON"
 _NESTING: Final = "it contains itself, or nests too deep"
@@ -52,12 +53,17 @@ class _View:
         self._inside: set[int] = set()  # what we are in the middle of, by identity
 
     def of(self, value: Any) -> Any:
-        if value is None or value is True or value is False:
+        cls = type(value)
+        if cls is str:
+            return value if value.isascii() else _utf8(value)
+        if value is None or cls is int or cls is bool:
             return value
+        if cls is dict or cls is list:
+            return self._within(value, value)
         if isinstance(value, Enum):
             return self._within(value, value.value)
         if isinstance(value, str):
-            return str.__str__(value).encode("utf-8", "replace").decode()
+            return _utf8(value)
         if isinstance(value, int):
             return int.__int__(value)
         if isinstance(value, float):
@@ -67,18 +73,19 @@ class _View:
 
     def _within(self, value: Any, parts: Any) -> Any:
         """Return the view of what a value consists of."""
-        if id(value) in self._inside or len(self._inside) >= _DEEPEST:
+        inside, place = self._inside, id(value)
+        if place in inside or len(inside) >= _DEEPEST:
             return _placeholder(value, _NESTING)
-        self._inside.add(id(value))
+        inside.add(place)
         try:
             if isinstance(parts, Mapping):
                 return self._dict(parts)
             return [self.of(item) for item in parts] if is_sequence(parts) else self.of(parts)
         finally:
-            self._inside.discard(id(value))
+            inside.discard(place)
 
     def _dict(self, value: Mapping[Any, Any]) -> Any:
-        named = {self._key(key): item for key, item in value.items()}
+        named = {key if type(key) is str and key.isascii() else self._key(key): item for key, item in value.items()}
         if len(named) < len(value):  # as with 1 and "1": none is dropped
             return [[self.of(key), self.of(item)] for key, item in value.items()]
         return {key: self.of(item) for key, item in named.items()}
@@ -130,6 +137,11 @@ class _View:
         return [main, *extras] if extras else main
 
 
+def _utf8(text: str) -> str:
+    """Return a text without what UTF-8 cannot carry."""
+    return str.__str__(text).encode("utf-8", "replace").decode()
+
+
 def _leaf(value: Any) -> Any:
     """Return the form of a value that holds no others; None if it is not of those."""
     cls = type(value)
@@ -148,9 +160,9 @@ def _leaf(value: Any) -> Any:
 
 
 def _fields_of_model(value: Any) -> Any:
-    """Return a model as it dumps itself; one that cannot, or holds what is inert here, as its fields."""
+    """Return a model as it dumps itself; one that cannot, or holds what is inert here, as its fields, and messages too."""
     try:
-        if not made[0] or not any(find_unknown(value)):
+        if not type(value).__module__.startswith(_MESSAGES) and (not made[0] or not any(find_unknown(value))):
             return value.model_dump(serialize_as_any=True, warnings=False)
     except Exception:  # noqa: BLE001, S110 - a serializer of the user's, or a value that does not fit its field
         pass

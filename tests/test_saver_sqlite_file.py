@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.data.make_threads_v1 import KEY as OLD_KEY
-from waitpoint.checkpoint.base import EventRow, FenceLost, ThreadKey
+from waitpoint.checkpoint.base import INTERFACE, Cut, EventRow, FenceLost, ThreadKey
 from waitpoint.checkpoint.sqlite import SqliteSaver, schema
 from waitpoint.checkpoint.sqlite.aio import AsyncSqliteSaver
 from waitpoint.errors import StoreError, UsageError
@@ -389,3 +389,25 @@ async def test_the_async_saver_is_the_same_saver(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is closed"):
         saver.threads()
     await saver.aclose()
+
+
+def test_a_file_shrinks_when_it_is_vacuumed_after_a_pruning(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with SqliteSaver(path) as saver:
+        begin(saver, status="idle", next_item=300, items=[item(n, bytes(4000)) for n in range(300)])
+        row = saver.thread(KEY)
+        assert row is not None
+        saver.cut(Cut(KEY, row, items=[(1, 300)]))
+        saver.vacuum()
+        assert path.stat().st_size < 200_000  # of 1,200,000
+        assert saver.items(KEY, [(0, 300)]) == {0: bytes(4000)}
+        commit(saver)
+    with pytest.raises(StoreError, match="is closed"):
+        saver.vacuum()
+
+
+def test_a_saver_for_another_version_of_the_interface_is_refused_by_name() -> None:
+    for version, cure in ((INTERFACE + 1, "upgrade the waitpoint package"), (0, "the package it comes from")):
+        with pytest.raises(UsageError, match=cure):
+            type("Theirs", (SqliteSaver,), {}, interface=version)
+    assert type("Theirs", (SqliteSaver,), {}, interface=INTERFACE).interface == INTERFACE

@@ -13,6 +13,7 @@ from waitpoint.cli import cards, exits, lookup, questions, safe, terminal, times
 from waitpoint.cli.options import command
 from waitpoint.cli.place import Place
 from waitpoint.engine import owner
+from waitpoint.errors import UsageError
 from waitpoint.records import Question
 from waitpoint.shown import calls, payloads, samples
 
@@ -98,8 +99,12 @@ def show(
 
 
 @command()
-def threads(place: Place, limit: _LIMIT = 50) -> int:
-    """List the threads, newest change first."""
+def threads(place: Place, context: typer.Context, limit: _LIMIT = 50) -> int:
+    """List the threads, newest change first; or keep house among them."""
+    if context.invoked_subcommand is not None:
+        if place.store_flag or place.config_flag or place.as_json:
+            raise UsageError(f"Options stand behind the command: `waitpoint threads {context.invoked_subcommand} ...`")
+        return exits.DONE
     saver = place.saver()
     found = saver.threads(limit=limit + 1)
     rows = found[:limit]

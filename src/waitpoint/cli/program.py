@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, deciding, exits, importing, listing, starting, terminal, tracing
+from waitpoint.cli import answering, deciding, exits, importing, keeping, listing, starting, terminal, tracing
 from waitpoint.cli.migrate import migrate
 from waitpoint.version import __version__
 
@@ -88,11 +88,21 @@ def _app() -> typer.Typer:
     app.command("decide")(deciding.decide)
     app.command("withdraw")(answering.withdraw)
     app.command("continue")(starting.go_on)
-    app.command("threads")(listing.threads)
+    app.add_typer(_threads(), name="threads")
     app.command("trace")(tracing.trace)
     app.command("migrate")(migrate)
     app.command("import")(importing.bring)
     return app
+
+
+def _threads() -> typer.Typer:
+    """Return the group `threads`, which by itself lists them."""
+    group = typer.Typer(add_completion=False, rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(listing.threads)
+    group.command("prune")(keeping.prune)
+    group.command("copy")(keeping.copy)
+    group.command("delete")(keeping.delete)
+    return group
 
 
 def _front(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from waitpoint import clock
+from waitpoint.errors import UsageError
 
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -16,6 +18,15 @@ def age(at: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return "now"
+
+
+def seconds(text: str) -> float:
+    """Return a length of time, written with its unit, in seconds."""
+    found = re.fullmatch(r"(\d+) ?(s|min|h|d|w)", text)
+    if found is None:
+        raise UsageError(f"'{text}' is no length of time; write a number and a unit: 90s, 30min, 12h, 30d or 8w")
+    sizes = {unit: size for size, unit in _UNITS} | {"w": 604_800.0}
+    return int(found[1]) * sizes[found[2]]
 
 
 def local(at: float) -> str:

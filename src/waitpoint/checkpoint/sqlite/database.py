@@ -77,6 +77,18 @@ class Database:
         finally:
             self._writer.leave()
 
+    def vacuum(self) -> None:
+        """Rewrite the file without the room that nothing takes up any more."""
+        self._writer.take(-1)
+        try:
+            self._writer.connect()
+            self._check_file()
+            self._writer.vacuum()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        finally:
+            self._writer.leave()
+
     def write(self, apply: Callable[[Cursor, Change], Result], change: Change, durable: bool) -> Result:
         """Apply a change in a write transaction; see `Writer.run`."""
         if self._alone is None:

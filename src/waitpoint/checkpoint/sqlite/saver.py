@@ -60,6 +60,10 @@ class SqliteSaver(Holder, BaseCheckpointSaver):
         """Create or migrate the database now, which the first use does anyway."""
         self._database.open()
 
+    def vacuum(self) -> None:
+        """Give the room of what was deleted or pruned back to the file system; others wait while the file is rewritten."""
+        self._database.vacuum()
+
     # --- transitions --------------------------------------------------------------------------------------------------
 
     def move(self, change: Move) -> None:

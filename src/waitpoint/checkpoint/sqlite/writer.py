@@ -133,6 +133,12 @@ class Writer:
             self._cursor.row_factory = None  # a connection of the user's may have one
             self._is_full = None
 
+    def vacuum(self) -> None:
+        """Rewrite the file; only for whoever has the turn."""
+        assert self._cursor is not None
+        self._cursor.execute("VACUUM")
+        self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def disconnected(self) -> sqlite3.Connection | None:
         """Return the connection, if there is one, and forget it; only for whoever has the turn."""
         cursor, self._cursor = self._cursor, None

@@ -6,9 +6,20 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
-from waitpoint.engine.lifecycle import GraphInterruptEvent, GraphResumeEvent
+from waitpoint.engine.lifecycle import (
+    GraphInterruptEvent,
+    GraphLifecycleEvent,
+    GraphLifecycleStatus,
+    GraphResumeEvent,
+)
 
-__all__ = ["GraphCallbackHandler", "GraphInterruptEvent", "GraphResumeEvent"]
+__all__ = [
+    "GraphCallbackHandler",
+    "GraphInterruptEvent",
+    "GraphLifecycleEvent",
+    "GraphLifecycleStatus",
+    "GraphResumeEvent",
+]
 
 
 class GraphCallbackHandler(BaseCallbackHandler):

@@ -18,6 +18,8 @@ INPUT: Final = sys.intern("__input__")
 COPY: Final = sys.intern("__copy__")
 TAG_NOSTREAM: Final = sys.intern("nostream")
 """A model with this tag is not heard token by token."""
+TAG_HIDDEN: Final = sys.intern("langsmith:hidden")
+"""What has this tag is left out of traces."""
 
 ResponseT = TypeVar("ResponseT")
 N = TypeVar("N", bound=Hashable)

@@ -6,6 +6,7 @@ import pkgutil
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -64,7 +65,13 @@ def test_every_name_that_both_export_at_one_path_is_mapped(theirs: str) -> None:
 @pytest.mark.parametrize("name", [name for name in table.REASONS if "." in name])
 def test_what_has_a_reason_to_be_missing_exists_there_and_is_missing_here(name: str) -> None:
     module, _, last = name.rpartition(".")
-    if last[0].isupper() or name.endswith(("create_react_agent", "ensure_valid_checkpointer")):
+    if last[0].isupper() or last in {
+        "create_react_agent",
+        "ensure_valid_checkpointer",
+        "is_invalid_resume",
+        "omit_payload",
+        "configure_trace_policy",
+    }:
         assert hasattr(import_module(module), last)
         assert table.counterpart(module, last) is None
     else:
@@ -105,3 +112,34 @@ def test_names_that_programs_use_most_are_mapped(theirs: str, names: str) -> Non
 def test_every_reason_has_one_for_its_package() -> None:
     assert table.reason("langgraph.nothing.at.all") == table.REASONS["langgraph"]
     assert table.reason("langchain.nothing") == table.REASONS["langchain"]
+
+
+# --- what is not there ------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "from-langgraph.md"
+
+
+def public(name: str) -> list[str]:
+    """Return the names that a module exports, or defines where it has no list of these."""
+    module = imported(name)
+    own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == name] if module else []
+    return sorted(n for n in getattr(module, "__all__", own) if not n.startswith("_"))
+
+
+def rows() -> list[str]:
+    """Return a line of the page for each reason: the names that only the peers have, and what to do."""
+    missing: dict[str, set[str]] = {}
+    for module in sorted({m for package in (*table.PACKAGES, *SPREAD) for m in modules_of(package)}):
+        for name in public(module):
+            if table.counterpart(module, name) is None:
+                missing.setdefault(table.reason(f"{module}.{name}"), set()).add(name)
+    listed = {why: ", ".join(f"`{name}`" for name in sorted(names)) for why, names in missing.items()}
+    return sorted(f"| {names} | {why} |" for why, names in listed.items())
+
+
+def test_the_page_for_those_who_come_lists_every_public_name_that_is_not_there_and_why() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    _, _, told = text.partition("## What is not there\n")
+    lines = [line for line in told.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert lines == rows()
+    assert not any("has no counterpart of it" in line for line in lines), "give it, or say why not"

@@ -15,7 +15,7 @@ from waitpoint.engine.commands import Steps, Tell
 from waitpoint.engine.run import Run
 from waitpoint.records import Interrupt, Value
 
-Status = Literal["pending", "interrupt_before", "interrupt_after"]
+GraphLifecycleStatus = Literal["pending", "interrupt_before", "interrupt_after"]
 
 logger = logging.getLogger("waitpoint.callbacks")
 
@@ -25,7 +25,7 @@ class GraphInterruptEvent(Value):
     """A graph paused: at questions (status "pending"), or at a static breakpoint. `checkpoint_ns` is () at the root."""
 
     run_id: Any
-    status: Status
+    status: GraphLifecycleStatus
     checkpoint_id: str
     checkpoint_ns: tuple[str, ...]
     interrupts: tuple[Interrupt[Any], ...]
@@ -36,12 +36,15 @@ class GraphResumeEvent(Value):
     """A graph goes on from a checkpoint at which it rested."""
 
     run_id: Any
-    status: Status
+    status: GraphLifecycleStatus
     checkpoint_id: str
     checkpoint_ns: tuple[str, ...]
 
 
-def paused(run: Run, status: Status) -> Steps:
+GraphLifecycleEvent = GraphInterruptEvent | GraphResumeEvent
+
+
+def paused(run: Run, status: GraphLifecycleStatus) -> Steps:
     """Tell that the root graph rests, once its pause is stored."""
     if run.is_root and run.around.config.get("callbacks"):
         interrupts = run.interrupts() if status == "pending" else ()

@@ -102,3 +102,13 @@ def test_only_the_newest_checkpoint_shows_what_finished_in_its_step(store: Store
         assert call(made(), Command(resume="yes"), config) == {"log": ["in", "a", "yes"]}
         assert made().get_state(old.config).values == {"log": ["in"]}
         assert asked(call(made(), None, old.config))
+
+
+def test_the_history_from_a_checkpoint_on_begins_with_it(saver: Any, call: Call) -> None:
+    """B83"""
+    graph, config = chain(saver, a, b), thread()
+    call(graph, {"log": []}, config)
+    everything = list(graph.get_state_history(config))
+    for n, snapshot in enumerate(everything):
+        assert list(graph.get_state_history(snapshot.config)) == everything[n:]
+        assert list(graph.get_state_history(snapshot.config, limit=1)) == [snapshot]

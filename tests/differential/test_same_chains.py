@@ -22,6 +22,7 @@ import waitpoint.func
 import waitpoint.graph
 import waitpoint.types
 from tests.differential.chain_programs import ONLY_ASYNC, PROGRAMS
+from tests.differential.chain_programs import a_question_in_a_nested_graph as nested
 
 
 def _api(library: Any) -> Any:
@@ -155,3 +156,54 @@ def test_a_handler_hears_the_same(program: Any, how: str) -> None:
 def test_a_handler_of_coroutine_functions_hears_the_same(program: Any) -> None:
     sync, later = heard(OURS, program, Handler(), "ainvoke"), heard(OURS, program, AsyncHandler(), "ainvoke")
     assert later == sync
+
+
+# --- event streams of version "v2", which are made of the same chains ---------------------------------------------------
+
+
+def events(api: Any, program: Any) -> list[Any]:
+    found: list[Any] = []
+    numbers: dict[Any, int] = {}
+
+    async def collected(graph: Any, given: Any, config: Any) -> None:
+        async for event in graph.astream_events(given, config, version="v2"):
+            if event["event"].startswith("on_chat_model"):
+                event["data"], event["metadata"] = {}, {}
+            run = numbers.setdefault(event["run_id"], len(numbers))
+            around = [numbers[parent] for parent in event["parent_ids"]]
+            metadata = {k: v for k, v in event["metadata"].items() if k not in HIDDEN}
+            told = {k: _plain(v) for k, v in event["data"].items()}
+            found.append((event["event"], event["name"], run, around, sorted(event["tags"]), metadata, told))
+
+    def invoke(graph: Any, given: Any, config: Any = None) -> None:
+        with contextlib.suppress(ValueError):
+            asyncio.run(collected(graph, given, config))
+
+    program(api, invoke)
+    return found
+
+
+# The others tell what only one of the two has: chunks of what runs in a node that is a runnable or lies in a chain, which
+# LangGraph streams, triggers of entrypoints, ids of questions; and packets end in any order beside each other.
+DIFFERENT = ("a_graph_in", "a_runnable", "function", "a_question", "packets")
+EVENT_PROGRAMS = [p for p in PROGRAMS if not p.__name__.startswith(DIFFERENT)]
+
+
+@pytest.mark.parametrize("program", EVENT_PROGRAMS, ids=lambda p: p.__name__)
+def test_events_are_the_same(program: Any) -> None:
+    ours, theirs = events(OURS, program), events(THEIRS, program)
+    assert ours == theirs
+    assert len(ours) > 1
+
+
+def test_events_of_a_question_differ_by_the_end_of_what_asks() -> None:
+    def shape(found: list[Any]) -> list[Any]:
+        return [event[:5] for event in found]
+
+    ours, theirs = shape(events(OURS, nested)), shape(events(THEIRS, nested))
+    assert [event[:2] for event in ours if event not in theirs] == [
+        ("on_chain_end", "asks"),
+        ("on_chain_end", "inner"),
+        ("on_chain_end", "nested"),
+    ]
+    assert [event for event in ours if event in theirs] == theirs

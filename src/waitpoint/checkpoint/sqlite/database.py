@@ -152,7 +152,7 @@ class Database:
         if self.in_memory:
             return None
         try:
-            status = Path(self._path).stat()
+            status = os.stat(self._path)  # noqa: PTH116 - before each durable commit, and a Path costs as much again
         except OSError:
             return None
         return status.st_dev, status.st_ino

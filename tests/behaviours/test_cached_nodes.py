@@ -57,6 +57,15 @@ def test_another_process_finds_what_was_computed(tmp_path: Path) -> None:
     assert work.runs == [4]
 
 
+def test_a_replay_finds_what_was_computed(saver: Any, cache: Any, call: Call) -> None:
+    work, config = Work(), thread()
+    graph = graph_of(work, cache, saver)
+    call(graph, {"given": 4}, config)
+    old = next(s for s in graph.get_state_history(config) if s.next == ("work",))
+    assert call(graph, None, old.config)["found"] == 8
+    assert work.runs == [4]
+
+
 def test_only_what_the_node_reads_counts(cache: Any, call: Call) -> None:
     work = Work()
     graph = graph_of(work, cache)

@@ -61,6 +61,14 @@ def test_checkpoints_are_those_of_the_history(saver: Any, streamed: Call) -> Non
     assert [part["tasks"][0]["id"] for part in parts if part["tasks"]] == ids
 
 
+def test_with_durability_exit_parts_name_only_stored_parents(saver: Any, streamed: Call) -> None:
+    graph, config = chain(saver, a, b), thread()
+    streamed(graph, {"log": []}, config, durability="exit", stream_mode="checkpoints")
+    (first,) = graph.get_state_history(config)
+    parts = streamed(graph, {"log": []}, config, durability="exit", stream_mode="checkpoints")
+    assert {str(part["parent_config"]) for part in parts} == {str(first.config)}
+
+
 def test_where_a_run_rests_its_checkpoint_comes_again_with_the_open_questions(saver: Any, streamed: Call) -> None:
     graph, config = parallel(saver, ask, b), thread()
     parts = streamed(graph, {"log": []}, config, stream_mode=["checkpoints", "updates"])

@@ -139,6 +139,13 @@ def test_an_update_may_go_somewhere(saver: Any, call: Call, update: Any) -> None
     assert call(graph, None, config)["log"] == ["a", "go", "b", 1]
 
 
+def test_an_update_before_anything_ran_is_what_the_thread_begins_with(saver: Any, call: Call, update: Any) -> None:
+    graph, config = chain(saver, a, b), thread()
+    call(graph, {"log": ["in"]}, config)
+    begun = update(graph, history(graph, config)[-1].config, {"log": ["other"]})
+    assert call(graph, None, begun)["log"] == ["other", "a", "b"]
+
+
 def test_an_update_of_a_thread_that_never_ran_begins_it(saver: Any, call: Call, update: Any) -> None:
     """B89"""
     graph, config = chain(saver, a, b), thread()
@@ -259,6 +266,15 @@ def test_a_copy_of_a_pause_asks_again(saver: Any, call: Call, update: Any) -> No
     assert [i.value for i in asked(result)] == ["name?"]
     assert the_id(result) != first
     assert call(graph, Command(resume="new"), config)["log"] == ["a", "new"]
+
+
+def test_a_copy_of_an_input_begins_with_the_same_input(saver: Any, call: Call, update: Any) -> None:
+    """B93"""
+    graph, config = chain(saver, a, b), thread()
+    call(graph, {"log": ["in"]}, config)
+    copy = graph.get_state(update(graph, history(graph, config)[-1].config, None, as_node="__copy__"))
+    assert (copy.next, copy.parent_config, copy.tasks[0].result) == (("__start__",), None, {"log": ["in"]})
+    assert call(graph, None, copy.config)["log"] == ["in", "a", "b"]
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

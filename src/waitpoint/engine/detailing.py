@@ -32,13 +32,13 @@ def config_of(key: ThreadKey, head: Head) -> dict[str, Any]:
     return _config(key, head.ns, head.id, head.origin.parents)
 
 
-def parent_config_of(key: ThreadKey, head: Head) -> dict[str, Any] | None:
+def parent_config_of(key: ThreadKey, head: Head, parent_id: str | None) -> dict[str, Any] | None:
     """Return the config of the checkpoint before this one."""
-    if head.parent_id is None:
+    if parent_id is None:
         return None
     if head.parent_ns is not None:  # it belongs to another call, which has its own checkpoints around it
-        return _config(key, head.parent_ns, head.parent_id, {})
-    return _config(key, head.ns, head.parent_id, head.origin.parents)
+        return _config(key, head.parent_ns, parent_id, {})
+    return _config(key, head.ns, parent_id, head.origin.parents)
 
 
 def _config(key: ThreadKey, ns: str, checkpoint_id: str, parents: Mapping[str, str]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _checkpoint(run: Run, head: Head, tasks: list[dict[str, Any]]) -> dict[str, 
     key = run.segment.key
     return {
         "config": config_of(key, head),
-        "parent_config": parent_config_of(key, head),
+        "parent_config": parent_config_of(key, head, run.segment.parent_id(head)),
         "values": run.shown(head.values),
         "metadata": metadata_of(head),
         "next": [task["name"] for task in tasks],
@@ -111,7 +111,8 @@ def _checkpoint(run: Run, head: Head, tasks: list[dict[str, Any]]) -> dict[str, 
 def _task_of(run: Run, task: Task, interrupts: Sequence[Interrupt[Any]]) -> dict[str, Any]:
     assert run.segment is not None
     state = None
-    if graph_in(task.node) is not None:
+    inside = graph_in(task.node)
+    if inside is not None and inside.checkpointer is not False:
         where = {"thread_id": run.segment.key.thread_id, "checkpoint_ns": run.child_ns(task)}
         state = {"configurable": where}
     told = _task(task.id, task.name, interrupts, state)

@@ -62,7 +62,7 @@ def forked(
         inside = again(levels, head)
         inside[-1].moved_at = thread.fence + 1  # the fence of the run that comes to it now
         entry = replace(levels[-1], head=inside[-1])
-    outcome_rows = [*(yield Store(_entry_again, (saver, key, entry, writer))), *patch(head)]
+    outcome_rows = [*(yield Store(entry_again, (saver, key, entry, writer))), *patch(head)]
     rows = [row, *(heads.to_row(nested, writer) for nested in inside)]
     writes = Writes(checkpoints=rows, items=writer.taken(), outcomes=outcome_rows, withdrawn=closed)
     writes.final = [q.id for q in loaded.questions if q.replaceable]
@@ -72,11 +72,13 @@ def forked(
     after = Loaded(then, row, outcome_rows, (), ())
     run = yield from resumed(call, saver, after, head, then)
     run.segment.claim(then)
+    for task in run.tasks:
+        task.is_new = not levels  # nobody has been at a new checkpoint, but for the graphs inside that it goes on in
     run.resumed = bool(levels)  # breakpoints before the nested graph were passed to get inside
     return Opened(run)
 
 
-def _entry_again(saver: BaseCheckpointSaver, key: ThreadKey, at: Level, writer: ItemWriter) -> list[OutcomeRow]:
+def entry_again(saver: BaseCheckpointSaver, key: ThreadKey, at: Level, writer: ItemWriter) -> list[OutcomeRow]:
     """Give a fork of an input checkpoint the same input to begin with."""
     head, spec = at.head, at.spec
     if head.control.due != (START,):

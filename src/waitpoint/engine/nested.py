@@ -27,10 +27,8 @@ def belongs(graph: Declared, scope: runtimes.Scope, config: Mapping[str, Any] | 
     A graph with a saver of its own may run on another thread, then independently. Raises for combinations that cannot work.
     """
     own = graph.checkpointer
-    if own is None or own is True:
+    if own is None or isinstance(own, bool):
         return True
-    if own is False:
-        return False
     journal = runtimes.attempt.get()
     given = (checked_config(config).get("configurable") or {}).get("thread_id")
     here = journal.task.key.thread_id
@@ -82,6 +80,7 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     name = f"{task.node}|{lasting}" if lasting else task.node
     ns = memory_ns(task.ns, name) if remembers else below(task.ns, own)
     at = below(task.at or task.ns, own)
+    segment = None if graph.checkpointer is False else journal.recorder
     origin = Origin({**run.head.origin.parents, run.head.ns: run.head.id}, at if at != ns else "", run.head.origin.gaps)
     call.shown_ns = _shown(run.shown_ns, name) if remembers else (*run.shown_ns, *own.split("|"))
     around = run.around
@@ -98,7 +97,7 @@ def session(graph: Declared, call: Invocation, scope: runtimes.Scope) -> Session
     call.modes = call.modes | around.live_modes
     is_node = not number and run.spec.nodes[task.node].call.kind == "graph"
     may_vary = is_node or bool(run.patched)
-    return Session(call, Parent(journal.recorder, ns, (*task.path,), journal, origin, may_vary, remembers))
+    return Session(call, Parent(segment, ns, (*task.path,), journal, origin, may_vary, remembers))
 
 
 def _shown(around: tuple[str, ...], part: str) -> tuple[str, ...]:

@@ -373,7 +373,8 @@ class Runner(Composable):
         call.metadata = metadata_from(full)
         self._apply(call, options)
         if scope is not None:
-            if self.spec.asker is not None and runtimes.attempt.get().recorder is None:
+            keeps = self.checkpointer is not False and runtimes.attempt.get().recorder is not None
+            if self.spec.asker is not None and not keeps:
                 raise self._nobody_asked()
             return nested.session(self, call, scope)
         if isinstance(self.checkpointer, BaseCheckpointSaver):

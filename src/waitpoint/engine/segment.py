@@ -57,6 +57,7 @@ class Segment:
         ] = {}  # by namespace: the last call with a memory, if it still runs
         self._unsaved: dict[str, CheckpointRow] = {}  # by namespace, with durability "exit"
         self._saved: dict[str, str | None] = {}  # by namespace: the last checkpoint that is stored
+        self._kept: dict[str, tuple[str, str | None]] = {}  # by namespace: the last of those, and what was stored then
         self._items: list[ItemRow] = []
         self._root_head: str | None = None
         self._lock = threading.RLock()
@@ -208,10 +209,16 @@ class Segment:
         """Hold a checkpoint back until something durable rests on it."""
         if row.ns not in self._saved:
             self._saved[row.ns] = row.parent_id
+        self._kept[row.ns] = (row.id, self._saved[row.ns])
         self._unsaved[row.ns] = row
         self._items.extend(items)
         if row.ns == "":
             self._root_head = row.id
+
+    def parent_id(self, head: Head) -> str | None:
+        """Return the checkpoint under which this one is stored: with durability "exit" those between are left out."""
+        kept, parent_id = self._kept.get(head.ns, ("", None))
+        return parent_id if kept == head.id else head.parent_id
 
     def _commit_all(self, writes: Writes, *, rest: Rest | None = None, durable: bool) -> None:
         """Commit with the checkpoints that were kept back and all items landing first."""

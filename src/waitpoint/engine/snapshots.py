@@ -19,7 +19,7 @@ from waitpoint.engine.questions import answerable, interrupt_of
 from waitpoint.engine.resuming import lay_over, prior_of
 from waitpoint.engine.run import Run
 from waitpoint.engine.scope import Surroundings
-from waitpoint.engine.segment import Segment, within
+from waitpoint.engine.segment import Segment, called_in, within
 from waitpoint.engine.tasks import Task
 from waitpoint.errors import NotFoundError
 from waitpoint.records import START, PregelTask, StateSnapshot
@@ -137,7 +137,7 @@ class _View:
             config_of(self.key, head),
             metadata_of(head),
             clock.iso(head.created_at),
-            parent_config_of(self.key, head),
+            parent_config_of(self.key, head, head.parent_id),
             tasks,
             interrupts,
         )
@@ -163,15 +163,16 @@ class _View:
     def _nested(self, task: Task, *, subgraphs: bool) -> Any:
         """Where the graph inside a task stands: its config, or with `subgraphs` its snapshot."""
         inside = graph_in(task.node)
-        if inside is None:
+        if inside is None or inside.checkpointer is False:
             return None
         ns = self.run.child_ns(task)
         config = {"configurable": {"thread_id": self.key.thread_id, "checkpoint_ns": ns}}
         if not subgraphs:
             return config
         loaded = self.saver.load(self.key, ns)
-        if loaded.checkpoint is None:
-            return config
-        loaded.questions = [q for q in self.loaded.questions if within(q.ns, ns)]
+        if loaded.checkpoint is None:  # it has not begun, but readers need not ask whether it has
+            return StateSnapshot({}, (), config, None, None, None, (), ())
+        called = self.run.call_ns(task)  # a memory in there has a namespace of its own
+        loaded.questions = [q for q in self.loaded.questions if within(called_in(q), called)]
         view = _View(inside, self.saver, self.key, loaded, as_record=False)
         return view.snapshot(subgraphs=True)

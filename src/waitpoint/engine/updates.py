@@ -24,6 +24,7 @@ from waitpoint.engine import heads, owner
 from waitpoint.engine.declared import Declared
 from waitpoint.engine.descent import Level, again, descend, is_open, remembered
 from waitpoint.engine.detailing import config_of, metadata_from
+from waitpoint.engine.forking import entry_again
 from waitpoint.engine.heads import Head, ItemReader, ItemWriter, Numbers
 from waitpoint.engine.inner import declared_at
 from waitpoint.engine.invocation import Invocation, raise_unknown_checkpoint, run_at
@@ -187,9 +188,7 @@ class _Update:
         if as_node == COPY:
             if head is None:
                 raise InvalidUpdateError("There is no checkpoint to copy; the thread has never run")
-            return self._made(
-                head, head.values, set(), head.control, source="fork", step=head.step + 1, parent=head.parent_id
-            )
+            return self._copied(head)
         spec = self.graph.spec
         values = dict(head.values) if head is not None else initial(spec.channels)
         written: set[str] = set() if head is not None else set(values)
@@ -210,6 +209,14 @@ class _Update:
         )
         return self._made(head, values, written | more, control)
 
+    def _copied(self, head: Head) -> Head:
+        """Make a sibling of a checkpoint; that of an input has the same input to begin with."""
+        made = self._made(head, head.values, set(), head.control, source="fork", step=head.step + 1)
+        entry = Level(self.graph.spec, self.graph.registry, self.base, replace(head, id=made.id))
+        for row in entry_again(self.saver, self.key, entry, self.writer):
+            self.outcomes[row.task_id] = row
+        return made
+
     def _result(self, head: Head | None, values: dict[str, Any], update: StateUpdate) -> Result:
         """Return what the update writes and where it leads: routers of `as_node` run on the corrected state."""
         spec = self.graph.spec
@@ -228,6 +235,8 @@ class _Update:
         writers = head.control.writers if head is not None else ()
         if len(nodes) == 1:
             return nodes[0]
+        if head is None or (head.parent_id is None and head.control.due == (START,)):
+            return START  # nothing has run yet, so the update is what it begins with
         if len(writers) == 1:
             return writers[0]
         raise InvalidUpdateError(
@@ -260,12 +269,13 @@ class _Update:
 
     def _made(
         self, head: Head | None, values: dict[str, Any], written: set[str], control: Control, *, source: str = "update",
-        step: int | None = None, parent: str | None = None,
+        step: int | None = None,
     ) -> Head:  # fmt: skip
         number = step if step is not None else (0 if head is None else head.step + 1)
         after = None if head is None else head.id
+        parent = head.parent_id if head is not None and source == "fork" else after
         new = Head(
-            ids.checkpoint_id(max(filter(None, (after, self.floor)), default=None)), self.ns, parent or after, number, source,
+            ids.checkpoint_id(max(filter(None, (after, self.floor)), default=None)), self.ns, parent, number, source,
             clock.now(), values, {}, control,
         )  # fmt: skip
         new.refs = heads.store_values(self.graph.spec, head, values, written, self.writer)

@@ -7,8 +7,10 @@ settled by the run, under a token of its own, so that a second attempt of the ru
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from waitpoint import codec, protocol
 from waitpoint.checkpoint.base import BaseCheckpointSaver, PendingFilter, QuestionRow, Settle, ThreadChanged, ThreadKey
 from waitpoint.engine import answers
 from waitpoint.engine.questions import listed
@@ -36,17 +38,43 @@ def accepted(graph: Runner, key: ThreadKey, request: RunRequest, by: str | None,
     saver = graph.saver()
     assert saver is not None
     rows = saver.questions(PendingFilter(key.thread_id, key.graph))
+    if request.resume is not MISSING and request.command is not None:
+        asked = rows if _is_head(saver, key, request.checkpoint_id) else _asked_at(saver, key, request)
+        request.command["resume"] = readable(request.resume, asked)
     if request.resume is MISSING:
         if request.command is None and request.input is not None:
             _check_free(rows, key, request)
         return Accepted(is_settled=False, answered=[])
-    resume = authored(request.resume, by, (request.command or {}).get("token") or token)
+    resume = authored(request.resume, by, request.token or token)
     if is_plain(request) and _is_head(saver, key, request.checkpoint_id):
         return Accepted(is_settled=True, answered=_settle(graph, saver, key, resume, rows))
     if not _is_head(saver, key, request.checkpoint_id):
         return Accepted(is_settled=False, answered=[])  # the fork asks anew, and then the answer is checked
     prepared = answers.prepare(resume, rows, saver, key, graph.registry)
     return Accepted(is_settled=False, answered=[s.id for s in prepared.settlements])
+
+
+def readable(resume: Any, rows: Sequence[QuestionRow]) -> Any:
+    """Return answers with decisions on tool calls in the form that their questions take, whichever a client sent."""
+    by_id = {row.id: row for row in rows}
+    if answers.is_map(resume):
+        return {id_: _read(by_id[id_], value) if id_ in by_id else value for id_, value in resume.items()}
+    return _read(rows[0], resume) if len(rows) == 1 else resume
+
+
+def _read(row: QuestionRow, value: Any) -> Any:
+    extra = codec.loads(row.extra)
+    form = extra.get("form")
+    if form not in (protocol.HITL_REQUEST, protocol.TOOL_APPROVAL):
+        return value
+    schema = {} if row.schema is None else codec.loads(row.schema)
+    return protocol.from_older(value, form, codec.loads(row.value), schema, extra["form_data"])
+
+
+def _asked_at(saver: BaseCheckpointSaver, key: ThreadKey, request: RunRequest) -> list[QuestionRow]:
+    """Return the questions of an old checkpoint, the newest of each task."""
+    found = saver.load(key, request.checkpoint_ns, request.checkpoint_id).questions
+    return list({row.task_id: row for row in sorted(found, key=lambda row: row.seq)}.values())
 
 
 def authored(resume: Any, by: str | None, token: str | None) -> Any:

@@ -27,6 +27,7 @@ _numbers = itertools.count(1)
 _living: set[str] = set()  # the dispatchers at work in this process
 
 LOOK_SECONDS = 1.0  # how often to look for what nobody said is due
+STOP_SECONDS = 1.0  # how long a stopped run may take to end when its server stops
 CANCEL_LOOK_SECONDS = 0.5  # how often to look whether another process cancelled what runs here
 
 
@@ -42,8 +43,8 @@ class Dispatcher(Protocol):
     async def stop(self, patience: float) -> None:
         """Stop executing; runs that do not end in `patience` seconds are given back."""
 
-    async def cancel(self, run_id: str) -> None:
-        """Stop a run if it is executed here, and return once it has ended."""
+    def interrupt(self, run_id: str) -> None:
+        """Have a run stopped whose row says so, if it is executed here."""
 
 
 class EmbeddedDispatcher:
@@ -56,7 +57,8 @@ class EmbeddedDispatcher:
         self._graphs, self._ledger, self._journal, self._at_once = graphs, ledger, journal, at_once
         self._ended = ended
         self._owner = f"{owner.me()}/server-{next(_numbers)}"
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # what becomes of a run, to its end; never cancelled
+        self._work: dict[str, asyncio.Task[Ended]] = {}  # the run of its graph, which may be
         self._due = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._is_stopping = False
@@ -79,13 +81,16 @@ class EmbeddedDispatcher:
         await asyncio.gather(*(stopped(loop) for loop in self._loops))
         if self._tasks and patience > 0:
             await asyncio.wait(self._tasks.values(), timeout=patience)
-        await asyncio.gather(*(stopped(task) for task in list(self._tasks.values())))
+        for run_id in self.running:
+            self.interrupt(run_id)
+        if self._tasks:  # a plain function cannot be stopped: its run is taken over once this process is gone
+            await asyncio.wait(self._tasks.values(), timeout=STOP_SECONDS)
         _living.discard(self._owner)
 
-    async def cancel(self, run_id: str) -> None:
-        task = self._tasks.get(run_id)
-        if task is not None:
-            await stopped(task)
+    def interrupt(self, run_id: str) -> None:
+        work = self._work.get(run_id)
+        if work is not None and not work.cancelling():
+            work.cancel()
 
     async def recover(self) -> None:
         """Make runs pending again whose process died."""
@@ -104,22 +109,22 @@ class EmbeddedDispatcher:
                 run = await offload(self._ledger, self._ledger.claim_run, self._owner, lease, at, names)
                 if run is None:
                     break
-                task = asyncio.create_task(self._executed(run), name=f"run {run.id}")
-                self._tasks[run.id] = task
+                execution = Execution(self._graphs, self._ledger, self._journal, run)
+                if run.cancel is None:
+                    self._work[run.id] = asyncio.create_task(execution.execute(), name=f"run {run.id}")
+                self._tasks[run.id] = asyncio.create_task(self._executed(run, execution), name=f"end of run {run.id}")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), LOOK_SECONDS)
 
-    async def _executed(self, run: RunRow) -> None:
-        execution = Execution(self._graphs, self._ledger, self._journal, run)
+    async def _executed(self, run: RunRow, execution: Execution) -> None:
         try:
-            try:
-                ended = await execution.execute()
-            except asyncio.CancelledError:
-                now = await offload(self._ledger, self._ledger.run, run.id)
-                if now is None or now.cancel is None:
-                    await offload(self._ledger, self._ledger.give_back_run, run.id, self._owner, clock.now())
-                    return
-                run.cancel = now.cancel
+            ended = await self._worked(run)
+            now = await offload(self._ledger, self._ledger.run, run.id)
+            run.cancel = None if now is None else now.cancel
+            if ended is None and run.cancel is None:
+                await offload(self._ledger, self._ledger.give_back_run, run.id, self._owner, clock.now())
+                return
+            if ended is None or run.cancel == "rollback":  # which undoes a run that was faster, too
                 ended = await execution.cancelled()
             await execution.close(ended, self._owner)
             if self._ended is not None:
@@ -130,17 +135,28 @@ class EmbeddedDispatcher:
             await offload(self._ledger, self._ledger.give_back_run, run.id, self._owner, clock.now())
         finally:
             self._tasks.pop(run.id, None)
+            self._work.pop(run.id, None)
             self._due.set()
+
+    async def _worked(self, run: RunRow) -> Ended | None:
+        """Return how the run of the graph ended, None if it was stopped."""
+        work = self._work.get(run.id)
+        if work is None:
+            return None
+        await asyncio.wait([work])
+        return None if work.cancelled() else work.result()
 
     async def _upkeep(self) -> None:
         """Keep the leases of what runs here, see what others cancelled, and take over from the dead."""
         beats = 0.0
         while True:
             await asyncio.sleep(CANCEL_LOOK_SECONDS)
-            for run_id in self.running:
-                run = await offload(self._ledger, self._ledger.run, run_id)
-                if run is None or run.cancel is not None:
-                    self._tasks[run_id].cancel()
+            mine = self.running
+            if mine:
+                active = {run.id: run for run in await offload(self._ledger, self._ledger.running)}
+                for run_id in mine:
+                    if run_id not in active or active[run_id].cancel is not None:
+                        self.interrupt(run_id)
             beats += CANCEL_LOOK_SECONDS
             if beats >= owner.BEAT_SECONDS:
                 beats = 0.0

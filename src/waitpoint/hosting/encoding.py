@@ -6,7 +6,8 @@ import json
 import math
 from typing import Any
 
-from waitpoint import codec
+from waitpoint import codec, protocol
+from waitpoint.errors import WaitpointError
 from waitpoint.records import Interrupt
 
 
@@ -18,7 +19,19 @@ def jsonable(value: Any) -> Any:
 def interrupt_json(interrupt: Interrupt[Any]) -> dict[str, Any]:
     """Return a question as it is shown over a network."""
     schema = interrupt.response_schema
-    return {"id": interrupt.id, "value": jsonable(interrupt.value), "response_schema": schema}
+    value = protocol.with_aliases(jsonable(interrupt.value))
+    return {"id": interrupt.id, "value": value, "response_schema": schema}
+
+
+def error_json(error: BaseException) -> dict[str, Any]:
+    """Return an error as it is told over a network; one of ours with its code and the questions it speaks of."""
+    told: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, WaitpointError):
+        told["code"] = error.code
+        for name in ("pending_ids", "interrupt_ids"):
+            if ids := getattr(error, name, ()):
+                told[name] = list(ids)
+    return told
 
 
 def dumps(value: Any) -> bytes:

@@ -8,20 +8,22 @@ is not handed over twice.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from waitpoint.checkpoint.base import PendingFilter, ThreadKey, offload
 from waitpoint.engine.runner import Runner
-from waitpoint.hosting import accepting, recording
+from waitpoint.hosting import accepting, encoding, recording
 from waitpoint.hosting.graphs import Graphs
 from waitpoint.hosting.journal import Journal
 from waitpoint.hosting.recording import Recorder
 from waitpoint.hosting.requests import RunRequest
 from waitpoint.ledger.base import AssistantRow, Ledger, RunRow, RunStatus
 from waitpoint.records import END, MISSING, Command, Send
+from waitpoint.stream.traced import chain_events
 
 ENGINE_MODES = frozenset({"values", "updates", "custom", "messages", "tasks", "tools", "checkpoints", "debug"})
 
@@ -60,17 +62,35 @@ class Execution:
 
     async def _driven(self) -> None:
         config, given, options = await self._call()
-        if isinstance(given, Command) and given.goto == END and not given.has_resume and not given.update:
+        if self.request.does_nothing_but_end:
             await self._graph.aupdate_state(config, None, as_node=END)
+            await self._shown_as_it_is()
             return
-        async with aclosing(self._parts(given, config, options)) as parts:
+        if "events" not in self.request.modes:
+            async with aclosing(self._parts(given, config, options)) as parts:
+                async for _ in parts:
+                    pass
+            return
+        parts_of = functools.partial(self._parts, options=options)
+        events = chain_events(self._graph.name, parts_of, given, self._graph.own(config), {})
+        async with aclosing(cast("AsyncGenerator[Any]", events)) as told:
+            async for event in told:
+                self._journal.put([self._recorder.note("events", event)])
+
+    async def _parts(self, given: Any, config: dict[str, Any], options: dict[str, Any]) -> AsyncGenerator[Any]:
+        """Run the graph and record what it shows; yields the updates of the outermost graph."""
+        modes = tuple(dict.fromkeys([*recording.ALWAYS, *(m for m in self.request.modes if m in ENGINE_MODES)]))
+        async with aclosing(self._graph.araw_parts(given, config, modes, **options)) as parts:
             async for ns, mode, payload in parts:
                 self._journal.put(list(self._recorder.taken(ns, mode, payload)))
                 await self._journal.room()
+                if mode == "updates" and not ns:
+                    yield payload
 
-    def _parts(self, given: Any, config: dict[str, Any], options: dict[str, Any]) -> AsyncGenerator[Any]:
-        modes = [*recording.ALWAYS, *(m for m in self.request.modes if m in ENGINE_MODES)]
-        return self._graph.araw_parts(given, config, tuple(dict.fromkeys(modes)), **options)
+    async def _shown_as_it_is(self) -> None:
+        state = await self._graph.aget_state({"configurable": {"thread_id": self.run.thread_id}})
+        shown = {"values": state.values, "interrupts": []}
+        self._journal.put([self._recorder.note("values", shown)])
 
     async def _call(self) -> tuple[dict[str, Any], Any, dict[str, Any]]:
         """Return config, input and options of the call of the graph."""
@@ -134,8 +154,11 @@ class Execution:
             return self.request.input
         resume = self.request.resume
         if resume is not MISSING:
-            resume = accepting.authored(resume, self.run.by, command.get("token") or self.run.id)
-        return Command(resume=resume, update=command.get("update"), goto=_goto(command.get("goto")))
+            resume = accepting.authored(resume, self.run.by, self.request.token or self.run.id)
+        update = command.get("update")
+        if isinstance(update, list):
+            update = [tuple(write) if isinstance(write, list) else write for write in update]
+        return Command(resume=resume, update=update, goto=_goto(command.get("goto")))
 
     # --- ends ---
 
@@ -154,17 +177,22 @@ class Execution:
         return Ended("success", outcome, halted)
 
     async def _failed(self, error: Exception) -> Ended:
-        told = {"error": type(error).__name__, "message": str(error)}
+        told = encoding.error_json(error)
         self._journal.put([self._recorder.note("error", told), self._recorder.lifecycle("failed", error=str(error))])
         status: RunStatus = "timeout" if type(error).__name__.endswith("TimeoutError") else "error"
         return Ended(status, {"error": told, "checkpoint_id": await self._head()})
 
     async def cancelled(self) -> Ended:
         """Return how a run ended that was told to stop."""
-        row = await offload(self._saver, self._saver.thread, self._key)  # type: ignore[arg-type, union-attr]
+        assert self._saver is not None
+        if self.run.cancel == "rollback":
+            await self._saver.adelete_for_runs([self.run.id], thread_ids=[self.run.thread_id])
+        row = await offload(self._saver, self._saver.thread, self._key)
         self._journal.put([self._recorder.lifecycle("interrupted")])
         outcome = {"checkpoint_id": None if row is None else row.head, "cancelled": True}
-        return Ended("interrupted", outcome, None if row is None else row.fence)
+        # A thread that came to a question first waits for its answer as ever.
+        rests = row is None or row.status == "waiting" or (self.run.cancel == "rollback" and row.status != "ready")
+        return Ended("interrupted", outcome, None if rests or row is None else row.fence)
 
     async def _head(self) -> str | None:
         row = await offload(self._saver, self._saver.thread, self._key)  # type: ignore[arg-type, union-attr]
@@ -173,10 +201,14 @@ class Execution:
     async def close(self, ended: Ended, owner: str) -> None:
         """Store how the run ended, and in the same transaction what its readers are told last."""
         await self._journal.flush()
-        last = self._recorder.note("end", {"run_id": self.run.id, "status": ended.status})
+        is_undone = self.run.cancel == "rollback" and ended.status == "interrupted"
+        told = {"run_id": self.run.id, "status": "rollback" if is_undone else ended.status}
+        last = self._recorder.note("end", told)
         change = {"halted": ended.halted}
         await offload(self._ledger, _changed(self._ledger, self.run.thread_id, last.at, change))
         await offload(self._ledger, self._ledger.end_run, self.run.id, owner, ended.status, ended.outcome, last)
+        if is_undone:
+            await offload(self._ledger, self._ledger.delete_run, self.run.id)
         self._journal.told(self.run.thread_id)
 
 

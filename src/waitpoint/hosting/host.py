@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from waitpoint import clock, ids
 from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadRow, offload
-from waitpoint.engine import owner
+from waitpoint.engine import answers, owner
 from waitpoint.engine.runner import Runner
 from waitpoint.errors import NotFoundError
 from waitpoint.hosting import graphs as served
+from waitpoint.hosting import recording
 from waitpoint.hosting.accepting import accepted
 from waitpoint.hosting.dispatcher import EmbeddedDispatcher
 from waitpoint.hosting.executing import Ended
@@ -21,9 +23,26 @@ from waitpoint.hosting.hub import Hub
 from waitpoint.hosting.journal import Journal
 from waitpoint.hosting.reading import follow
 from waitpoint.hosting.requests import RunRequest
-from waitpoint.ledger.base import ACTIVE, AssistantRow, CancelAction, Ledger, LogEntry, RunRow, Strategy, ThreadFilter
+from waitpoint.ledger.base import (
+    ACTIVE,
+    AssistantRow,
+    CancelAction,
+    Ledger,
+    LogEntry,
+    RunActiveError,
+    RunRow,
+    Strategy,
+    ThreadFilter,
+    ThreadRecord,
+    TokenUsedError,
+    run_active,
+)
+from waitpoint.records import Answer
 
 SWEEP_SECONDS = 1.0
+TIDY_SECONDS = 60.0
+KEEP_LOG_SECONDS = 24 * 3600.0  # how long the bulk of a run's log is kept after its end
+DISCARD = "discard"  # what becomes of a thread that was made for one run
 
 
 class Host:
@@ -37,7 +56,9 @@ class Host:
         self.hub = Hub()
         self.journal = Journal(ledger, self.hub)
         self.dispatcher = EmbeddedDispatcher(self.graphs, ledger, self.journal, ended=self._run_ended)
+        self.keep_log_seconds = KEEP_LOG_SECONDS
         self._loops: list[asyncio.Task[None]] = []
+        self._tidy_at = 0.0
 
     async def start(self) -> None:
         """Begin to execute runs."""
@@ -63,42 +84,69 @@ class Host:
 
     async def begin(
         self, thread_id: str, assistant: AssistantRow, request: RunRequest, *, by: str | None = None,
-        strategy: Strategy = "enqueue", metadata: Mapping[str, Any] | None = None, delay: float = 0.0,
+        strategy: Strategy = "enqueue", metadata: Mapping[str, Any] | None = None,
     ) -> RunRow:  # fmt: skip
-        """Accept a run: check it, store its answers, store it. Raises what `accepted` does, and `RunActiveError`."""
+        """Accept a run: check it, store its answers, store it.
+
+        The very same request with the same token from the same caller is the same run, which is returned. Raises what
+        `accepted` does, `RunActiveError` and `TokenUsedError`.
+        """
         at = clock.now()
         run = RunRow(
             ids.checkpoint_id(), thread_id, assistant.graph, assistant.id, "pending", {}, dict(metadata or {}), strategy,
-            at, at, at + delay, by=by,
+            at, at, at + request.delay, by=by, token=request.token, hook_at=at if request.webhook else None,
         )  # fmt: skip
-        graph, key = self.graphs[assistant.graph], self.graphs.key(assistant.graph, thread_id)
-
-        def stored() -> RunRow:
-            active = self.ledger.runs(thread_id=thread_id, status=ACTIVE)
-            if not active or request.command is not None:
-                run.is_settled, request.extra["answered"] = accepted(graph, key, request, by, run.id)
-            request.withdraws = request.withdraws or (bool(active) and strategy in ("interrupt", "rollback"))
-            run.request = request.document()
-            return self.ledger.add_run(run, key)
-
-        row: RunRow = await offload(self.ledger, stored)
+        row: RunRow = await offload(self.ledger, self._stored, run, request)
         if strategy in ("interrupt", "rollback"):
             for other in await offload(self.ledger, lambda: self.ledger.runs(thread_id=thread_id, status=ACTIVE)):
                 if other.cancel is not None:
-                    await self.dispatcher.cancel(other.id)
+                    self.dispatcher.interrupt(other.id)
         self.hub.changed([thread_id])
         self.dispatcher.wake(thread_id)
         return row
 
-    async def cancel(self, run_id: str, action: CancelAction = "interrupt") -> RunRow:
-        """Stop a run, and return it once it has stopped. Raises `NotFoundError` for one that is over."""
-        before = await offload(self.ledger, self.ledger.run, run_id)
+    def _stored(self, run: RunRow, request: RunRequest) -> RunRow:
+        """Check a run, store its answers, store it; or return the one that was stored under its token."""
+        request.extra["digest"] = digest = request.digest()
+        if run.token is not None:
+            there = self.ledger.run_of_token(run.thread_id, run.token)
+            if there is not None:
+                return _same(there, run, digest)
+        active = self.ledger.runs(thread_id=run.thread_id, status=ACTIVE)
+        if active and run.strategy == "reject":
+            raise run_active(run.thread_id, [each.id for each in active])
+        key = self.graphs.key(run.graph, run.thread_id)
+        if not active or request.command is not None:
+            found = accepted(self.graphs[run.graph], key, request, run.by, run.id)
+            run.is_settled, request.extra["answered"] = found
+            if found.answered and run.strategy == "reject":
+                run.strategy = "enqueue"  # the answers are stored, so somebody has to act on them
+        request.withdraws = request.withdraws or (bool(active) and run.strategy in ("interrupt", "rollback"))
+        run.request = request.document()
+        return _same(self.ledger.add_run(run, key), run, digest)
+
+    async def cancel(self, run_id: str, action: CancelAction = "interrupt", *, wait: bool = True) -> RunRow:
+        """Stop a run, and return it once it has stopped, or with `wait=False` once it is told to.
+
+        Raises `NotFoundError` for one that is over.
+        """
+        before: RunRow | None = await offload(self.ledger, self.ledger.run, run_id)
         if before is None or before.status not in ACTIVE:
             raise NotFoundError(f"Run '{run_id}' is not active, so there is nothing to cancel")
-        run: RunRow = await offload(self.ledger, self.ledger.cancel_run, run_id, action, clock.now())
-        await self.dispatcher.cancel(run_id)
-        self.hub.changed([run.thread_id])
-        return run
+        await offload(self.ledger, self.ledger.cancel_run, run_id, action, clock.now())
+        self.dispatcher.interrupt(run_id)
+        self.hub.changed([before.thread_id])
+        return await self.wait_for(before) if wait else before
+
+    async def answer(self, question_id: str, answer: Answer) -> ThreadRow:
+        """Store an answer to a question of any thread, and run that if its graph is served here. Raises what answers raise."""
+        thread: ThreadRow = await offload(self.saver, answers.answer, self.saver, question_id, answer)
+        name = self.graphs.name_of(thread.key)
+        if name is not None:
+            await offload(self.ledger, self._go_on, thread, name, [question_id])
+        self.hub.changed([thread.key.thread_id])
+        self.dispatcher.wake(thread.key.thread_id)
+        return thread
 
     def follow(
         self, thread_id: str, *, after: int = 0, run_id: str | None = None, silence: float = 5.0
@@ -122,14 +170,40 @@ class Host:
         """Run threads that are ready though nobody here asked for it: answered from a terminal, or by a dead process."""
         while True:
             await offload(self.ledger, self._swept)
+            if clock.now() >= self._tidy_at:
+                self._tidy_at = clock.now() + TIDY_SECONDS
+                await self.tidy()
             await asyncio.sleep(SWEEP_SECONDS)
+
+    async def tidy(self) -> None:
+        """Take away what is no longer kept: the bulk of old logs, and threads whose time to live is over."""
+        await offload(self.ledger, self.ledger.prune_log, clock.now() - self.keep_log_seconds, recording.BULK)
+        for record in await offload(self.ledger, self.ledger.expired, clock.now()):
+            await offload(self.ledger, self._expire, record)
+
+    def _expire(self, record: ThreadRecord) -> None:
+        """End a thread's time: one that waits for an answer stays, unless nobody can answer it any more (`discard`)."""
+        if record.ttl_strategy == DISCARD:
+            self.saver.delete_thread(record.id)
+            self.ledger.forget_thread(record.id)
+            return
+        is_kept = record.ttl_strategy == "keep_latest"
+        self.saver.prune([record.id], strategy="keep_latest" if is_kept else "delete")
+        if not is_kept and not self.saver.threads(thread_id=record.id):
+            self.ledger.forget_thread(record.id)
 
     def _swept(self) -> None:
         for status in ("ready", "running"):
             for row in self.saver.threads(status=status):
                 name = self.graphs.name_of(row.key)
-                if name is not None and self._is_left(row):
-                    self._adopt(row, name)
+                if name is not None:
+                    self._go_on(row, name)
+
+    def _go_on(self, row: ThreadRow, name: str, answered: Sequence[str] = ()) -> None:
+        """Make a run of a thread that is ready, unless there is one."""
+        if self._is_left(row):
+            with contextlib.suppress(RunActiveError):  # somebody else did in between
+                self._adopt(row, name, answered)
 
     def _is_left(self, row: ThreadRow) -> bool:
         if row.status == "running" and not owner.is_dead(row):
@@ -139,9 +213,9 @@ class Host:
             return True
         return not seen.is_active and seen.record.halted != row.fence and seen.record.key in (None, row.key)
 
-    def _adopt(self, row: ThreadRow, name: str) -> None:
+    def _adopt(self, row: ThreadRow, name: str, answered: Sequence[str]) -> None:
         at = clock.now()
-        request = RunRequest(extra={"swept": True}).document()
+        request = RunRequest(extra={"swept": True, "answered": list(answered)}).document()
         run = RunRow(
             ids.checkpoint_id(), row.key.thread_id, name, served.builtin_id(name), "pending", request, {}, "reject", at, at,
             at, is_settled=True,
@@ -159,6 +233,18 @@ class Host:
     async def threads(self, wanted: ThreadFilter) -> Any:
         """List threads."""
         return await offload(self.ledger, self.ledger.threads, wanted)
+
+
+def _same(there: RunRow, run: RunRow, digest: str) -> RunRow:
+    """Return the run that a token stands for, if this is the same request again."""
+    if there.id == run.id:
+        return there
+    if there.request.get("extra", {}).get("digest") != digest or there.by != run.by or there.graph != run.graph:
+        raise TokenUsedError(
+            f"The token of this request was used for run '{there.id}', which was asked something else or by somebody else; "
+            f"that one stands. Take a new token for a new request"
+        )
+    return there
 
 
 def new_thread_id() -> str:

@@ -19,6 +19,10 @@ from waitpoint.stream.translate import Translator
 
 ALWAYS = ("values", "updates", "tasks", "custom", "tools", "checkpoints", "lifecycle")
 SPEECH = "messages"
+# What fills a log and is of no use long after: who comes later reads the thread's state.
+BULK = (
+    "values", "updates", "tasks", "custom", "tools", "checkpoints", "checkpoint", "debug", "events", "message", "speech",
+)  # fmt: skip
 
 
 class Recorder:

@@ -11,6 +11,8 @@ from waitpoint.ledger.base import (
     SeenThread,
     ThreadFilter,
     ThreadRecord,
+    TokenUsedError,
+    run_active,
 )
 
 __all__ = [
@@ -24,4 +26,6 @@ __all__ = [
     "SeenThread",
     "ThreadFilter",
     "ThreadRecord",
+    "TokenUsedError",
+    "run_active",
 ]

@@ -149,6 +149,21 @@ class RunActiveError(ConflictError):
         self.run_ids = tuple(run_ids)
 
 
+def run_active(thread_id: str, run_ids: Sequence[str]) -> RunActiveError:
+    """Return the error for a request that was to find no active run."""
+    return RunActiveError(
+        f"Thread '{thread_id}' has an active run ('{run_ids[0]}'), and this one was not to wait for it; join that one, or "
+        f"choose another multitask_strategy",
+        run_ids=run_ids,
+    )
+
+
+class TokenUsedError(ConflictError):
+    """A token came again with another request, or from somebody else; the first request stands. Take a new token."""
+
+    code = "token_used"
+
+
 class Ledger(ABC):
     """What a ledger does. Safe to call from several threads at once; `blocking` as for savers."""
 
@@ -261,7 +276,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def cancel_run(self, run_id: str, action: CancelAction, at: float) -> RunRow | None:
-        """Tell a run to stop; a pending one ends at once (rollback: is removed). Returns it as it is now, None if it is gone."""
+        """Tell a run to stop; a pending one ends at once, or is gone (rollback). Returns it as it is now."""
 
     @abstractmethod
     def delete_run(self, run_id: str) -> bool:
@@ -300,6 +315,10 @@ class Ledger(ABC):
         self, thread_id: str, *, after: int = 0, run_id: str | None = None, limit: int | None = None
     ) -> list[LogEntry]:
         """Read a thread's log in order, from the entry after number `after`."""
+
+    @abstractmethod
+    def last_entry(self, run_id: str, kind: str) -> LogEntry | None:
+        """Return a run's newest entry of a kind that its outermost graph made."""
 
     @abstractmethod
     def last_seq(self, thread_id: str) -> int:

@@ -31,6 +31,7 @@ from waitpoint.protocol.decisions import (
     read_decision,
     targets_of,
 )
+from waitpoint.protocol.older import from_older, with_aliases
 from waitpoint.protocol.payloads import (
     ActionRequest,
     ApprovalRequest,
@@ -83,7 +84,9 @@ __all__ = [
     "branches_of",
     "check_type",
     "decision_schema",
+    "from_older",
     "read_batch",
     "read_decision",
     "targets_of",
+    "with_aliases",
 ]

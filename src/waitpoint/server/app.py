@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from waitpoint.engine.runner import Runner
 from waitpoint.hosting.host import Host
 from waitpoint.ledger.sqlite import SqliteLedger
 from waitpoint.server import errors, langgraph
+from waitpoint.server.webhooks import Webhooks
 from waitpoint.store.sqlite import SqliteStore
 from waitpoint.version import __version__
 
@@ -23,28 +24,35 @@ def create_app(
     database: str | Path,
     *,
     store: Any = None,
+    webhook_hosts: Sequence[str] | None = None,
 ) -> FastAPI:
     """Return an ASGI application that serves graphs, by name, with their threads in a SQLite file.
+
+    `webhook_hosts` are the hosts that may be told of the end of a run; see `waitpoint.server.webhooks`.
 
     Mounted into another application it needs that one's lifespan: `async with app.router.lifespan_context(app): ...`.
     """
     saver = SqliteSaver(database)
-    return app_of(Host(graphs, saver, SqliteLedger(database), store or SqliteStore(database)))
+    host = Host(graphs, saver, SqliteLedger(database), store or SqliteStore(database))
+    return app_of(host, webhook_hosts)
 
 
-def app_of(host: Host) -> FastAPI:
+def app_of(host: Host, webhook_hosts: Sequence[str] | None = None) -> FastAPI:
     """Return the application of a host."""
+    hooks = Webhooks(host, webhook_hosts)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         await host.start()
+        hooks.start()
         try:
             yield
         finally:
+            await hooks.stop()
             await host.stop()
 
     app = FastAPI(title="Waitpoint", version=__version__, lifespan=lifespan)
-    app.state.host = host
+    app.state.host, app.state.webhooks = host, hooks
     errors.install(app)
     app.include_router(langgraph.router)
     return app

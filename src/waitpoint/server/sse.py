@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from fastapi.responses import StreamingResponse
+from waitpoint.server.sending import Left, Sending
 
 HEARTBEAT_SECONDS = 5.0
 HEARTBEAT = b": heartbeat\n\n"
@@ -22,6 +22,8 @@ def event(name: str | None, data: bytes, id: str | int | None = None) -> bytes:
     return b"%bdata: %b\n%b\n" % (head, data, tail)
 
 
-def response(events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> StreamingResponse:
-    """Return a response that sends these events as they come."""
-    return StreamingResponse(events, media_type="text/event-stream", headers={**_HEADERS, **(headers or {})})
+def response(
+    events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None, left: Left | None = None
+) -> Sending:
+    """Return a response that sends these events as they come; `left` is awaited if the client goes before the last."""
+    return Sending(events, "text/event-stream", {**_HEADERS, **(headers or {})}, left)

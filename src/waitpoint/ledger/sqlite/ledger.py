@@ -144,6 +144,9 @@ class SqliteLedger(Holder, Ledger):
     ) -> list[LogEntry]:
         return self._database.read(log.read, thread_id, after, run_id, limit)
 
+    def last_entry(self, run_id: str, kind: str) -> LogEntry | None:
+        return self._database.read(log.last_entry, run_id, kind)
+
     def last_seq(self, thread_id: str) -> int:
         return self._database.read(log.last_seq, thread_id)
 

@@ -44,6 +44,15 @@ def read(cursor: Cursor, thread_id: str, after: int, run_id: str | None, limit: 
     return [columns.entry(each) for each in cursor.execute(statement, values).fetchall()]
 
 
+def last_entry(cursor: Cursor, run_id: str, kind: str) -> LogEntry | None:
+    """Return a run's newest entry of a kind, of the outermost graph."""
+    statement = (
+        f"SELECT {columns.LOG} FROM log_entry WHERE run_id = ? AND kind = ? AND ns = '' ORDER BY number DESC LIMIT 1"
+    )
+    found = cursor.execute(statement, (run_id, kind)).fetchone()
+    return None if found is None else columns.entry(found)
+
+
 def last_seq(cursor: Cursor, thread_id: str) -> int:
     """Return the number of a thread's last entry."""
     found = cursor.execute("SELECT last_seq FROM served_thread WHERE id = ?", (thread_id,)).fetchone()

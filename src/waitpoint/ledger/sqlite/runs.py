@@ -12,10 +12,10 @@ from waitpoint.ledger.base import (
     CancelAction,
     Document,
     LogEntry,
-    RunActiveError,
     RunRow,
     RunStatus,
     ThreadRecord,
+    run_active,
 )
 from waitpoint.ledger.sqlite import columns, log, threads
 
@@ -42,11 +42,7 @@ def add(cursor: Cursor, given: tuple[RunRow, ThreadKey]) -> RunRow:
         return there
     active = cursor.execute(f"SELECT id FROM run WHERE thread_id = ? AND {_ACTIVE}", (run.thread_id,)).fetchall()
     if active and run.strategy == "reject":
-        raise RunActiveError(
-            f"Thread '{run.thread_id}' has an active run ('{active[0][0]}'), and this one was not to wait for it; join that "
-            f"one, or choose another multitask_strategy",
-            run_ids=[id_ for (id_,) in active],
-        )
+        raise run_active(run.thread_id, [id_ for (id_,) in active])
     if run.strategy in ("interrupt", "rollback"):
         for (id_,) in active:
             cancel(cursor, (id_, run.strategy, run.created_at))

@@ -11,6 +11,16 @@ import uvicorn
 from fastapi import FastAPI
 
 
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
 @contextlib.asynccontextmanager
 async def served(app: FastAPI) -> AsyncGenerator[str]:
     """Serve an application on a free port of the loopback; the value is its address."""
@@ -18,15 +28,16 @@ async def served(app: FastAPI) -> AsyncGenerator[str]:
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2, ws="websockets-sansio"
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
+    ready = asyncio.create_task(server.ready.wait())
+    await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
     try:
-        while not server.started:
-            if task.done():
-                task.result()
-            await asyncio.sleep(0.01)
+        if task.done():
+            task.result()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
+        ready.cancel()
         await task
         listener.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -142,7 +143,7 @@ class Execution:
             "configurable": {**configurable, "thread_id": run.thread_id},
             "metadata": {**metadata, "thread_id": run.thread_id},
             "tags": tags,
-            "run_id": run.id,
+            "run_id": uuid.UUID(run.id),
         }
         if given.get("recursion_limit") is not None:
             config["recursion_limit"] = given["recursion_limit"]

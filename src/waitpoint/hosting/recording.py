@@ -32,6 +32,7 @@ class Recorder:
         self._thread_id, self._run_id, self._modes, self._graph = thread_id, run_id, frozenset(modes), graph
         self._chunks, self._translator = Chunks(), Translator()
         self._asked: set[str] = set()
+        self._resting: dict[str, Any] | None = None  # the values that were shown with questions
 
     def note(self, kind: str, data: Any, ns: Sequence[str] = ()) -> LogEntry:
         """Return an entry for something that happens now."""
@@ -50,6 +51,8 @@ class Recorder:
             yield from self._values(ns, payload)
         elif mode == "updates" and INTERRUPT in payload:
             yield self.note(mode, {INTERRUPT: [encoding.interrupt_json(i) for i in payload[INTERRUPT]]}, ns)
+            if self._resting is not None and not ns:  # the state with its questions is what is shown last
+                yield self.note("values", self._resting)
         elif mode == "lifecycle":
             yield self.note(mode, payload, ns)
         elif mode == "checkpoints":
@@ -76,7 +79,10 @@ class Recorder:
             interrupts = list(payload[INTERRUPT])
             payload = {name: value for name, value in payload.items() if name != INTERRUPT}
         told = [encoding.interrupt_json(i) for i in interrupts]
-        yield self.note("values", {"values": payload, "interrupts": told}, ns)
+        shown = {"values": payload, "interrupts": told}
+        if not ns:
+            self._resting = shown if told else None
+        yield self.note("values", shown, ns)
         for interrupt in told:
             if interrupt["id"] not in self._asked:
                 self._asked.add(interrupt["id"])

@@ -25,6 +25,14 @@ def documented(sentence: str) -> Callable[[RuleT], RuleT]:
 
 # --- what a user does differently ---
 
+ASKING = ("ask", "asks")  # bodies, or tasks
+
+
+@documented("answers go to questions by their order")
+def beside(kinds: tuple[str, ...], asking: str) -> tuple[str, ...]:
+    """Return what may stand beside questions: after another answer or a caught error, a task there takes an old answer."""
+    return tuple(kind for kind in kinds if asking == "ask" or kind != "caught")
+
 
 @documented("new input on a waiting thread drops its question")
 def new_input() -> bool:
@@ -139,6 +147,12 @@ def result(told: Any) -> Any:
     if isinstance(told, dict) and "__interrupt__" in told:
         told["__interrupt__"].sort(key=str)
     return told
+
+
+@documented("what a task of a nested `entrypoint` asks is listed twice in the state")
+def asked_once(questions: tuple[Any, ...]) -> list[Any]:
+    """Return the values of questions, each id once."""
+    return telling.questions({question.id: question for question in questions}.values())
 
 
 def error(raised: BaseException) -> str:

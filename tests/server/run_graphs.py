@@ -90,8 +90,28 @@ def speaking() -> Any:
     return StateGraph(MessagesState).add_node(say).add_edge(START, "say").compile(name="speaking")
 
 
+def meet(pipe: Path, mode: str) -> None:
+    """Wait at a pipe until another process comes to its other end."""
+    with pipe.open(mode):
+        pass
+
+
+def asking_later(gate: Gate) -> Any:
+    """Return a graph that asks once it is let through a gate."""
+
+    async def plan(state: Log) -> Any:
+        await gate.through()
+        return {"log": ["plan"]}
+
+    def review(state: Log) -> Any:
+        return {"log": [interrupt({"text": "Go on?"})]}
+
+    graph = StateGraph(Log).add_node(plan).add_node(review)
+    return graph.add_edge(START, "plan").add_edge("plan", "review").compile(name="later")
+
+
 def noting(folder: Path) -> Any:
-    """Return a graph that notes each step in a file, waits for another to appear, and asks; for a server that is killed."""
+    """Return a graph that notes each step in a file, meets the test at two pipes, and asks; for a server that is killed."""
 
     def note(word: str) -> None:
         with (folder / "notes").open("a", encoding="utf-8") as file:
@@ -101,10 +121,10 @@ def noting(folder: Path) -> Any:
         note("plan")
         return {"log": ["plan"]}
 
-    async def work(state: Log) -> Any:
+    def work(state: Log) -> Any:
         note("work")
-        while not (folder / "go").exists():
-            await asyncio.sleep(0.02)
+        meet(folder / "reached", "w")
+        meet(folder / "go", "r")
         return {"log": ["work"]}
 
     def review(state: Log) -> Any:

@@ -69,7 +69,12 @@ async def wait(
     return waited(host, run, leaving(host, run) if body.on_disconnect == "cancel" else None)
 
 
-@router.get("/threads/{thread_id}/runs", response_model=list[RunAnswer], dependencies=[needs("read")])
+@router.get(
+    "/threads/{thread_id}/runs",
+    response_model=list[RunAnswer],
+    response_model_exclude_unset=True,
+    dependencies=[needs("read")],
+)
 async def listed(
     host: TheHost, thread_id: str, response: Response, limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0, status: RunStatus | None = None, select: Select = None,

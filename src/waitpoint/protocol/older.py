@@ -65,7 +65,7 @@ def _is_today(answer: Any) -> bool:
 
 
 def _listed(answer: Any, ids: Sequence[Any]) -> list[Any] | None:
-    """Return the decisions in an answer, in the order they came or are labelled; None if it holds none."""
+    """Return the decisions in an answer, in the order they came, or by the ids of the calls; None if it holds none."""
     if _is_today(answer):
         given = answer["decisions"]
         return list(given) if isinstance(given, list | tuple) else None
@@ -74,7 +74,7 @@ def _listed(answer: Any, ids: Sequence[Any]) -> list[Any] | None:
     if _is_one(answer):
         return [answer]
     if isinstance(answer, dict) and answer and set(answer) == set(ids) and all(map(_is_one, answer.values())):
-        return [{**answer[id_], "tool_call_id": id_} for id_ in ids]
+        return [answer[id_] for id_ in ids]
     return None
 
 

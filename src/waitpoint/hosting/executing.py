@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from waitpoint.checkpoint.base import PendingFilter, ThreadKey, offload
+from waitpoint.engine import owner
 from waitpoint.engine.runner import Runner
 from waitpoint.hosting import accepting, encoding, recording
 from waitpoint.hosting.graphs import Graphs
@@ -186,6 +187,9 @@ class Execution:
     async def cancelled(self) -> Ended:
         """Return how a run ended that was told to stop."""
         assert self._saver is not None
+        row = await offload(self._saver, self._saver.thread, self._key)
+        if row is not None and row.status == "running" and owner.is_dead(row):  # the attempt before was killed
+            await offload(self._saver, owner.give_back, self._saver, self._key, row.owner)
         if self.run.cancel == "rollback":
             await self._saver.adelete_for_runs([self.run.id], thread_ids=[self.run.thread_id])
         row = await offload(self._saver, self._saver.thread, self._key)
@@ -199,7 +203,7 @@ class Execution:
         row = await offload(self._saver, self._saver.thread, self._key)  # type: ignore[arg-type, union-attr]
         return None if row is None else row.head
 
-    async def close(self, ended: Ended, owner: str) -> None:
+    async def close(self, ended: Ended, owner_id: str) -> None:
         """Store how the run ended, and in the same transaction what its readers are told last."""
         await self._journal.flush()
         is_undone = self.run.cancel == "rollback" and ended.status == "interrupted"
@@ -207,7 +211,7 @@ class Execution:
         last = self._recorder.note("end", told)
         change = {"halted": ended.halted}
         await offload(self._ledger, _changed(self._ledger, self.run.thread_id, last.at, change))
-        await offload(self._ledger, self._ledger.end_run, self.run.id, owner, ended.status, ended.outcome, last)
+        await offload(self._ledger, self._ledger.end_run, self.run.id, owner_id, ended.status, ended.outcome, last)
         if is_undone:
             await offload(self._ledger, self._ledger.delete_run, self.run.id)
         self._journal.told(self.run.thread_id)

@@ -19,6 +19,7 @@ from waitpoint.engine import owner
 from waitpoint.hosting.executing import Ended, Execution, stopped
 from waitpoint.hosting.graphs import Graphs
 from waitpoint.hosting.journal import Journal
+from waitpoint.hosting.loops import again
 from waitpoint.ledger.base import Ledger, RunRow
 
 _log = logging.getLogger("waitpoint.runs")
@@ -60,6 +61,8 @@ class EmbeddedDispatcher:
         self._tasks: dict[str, asyncio.Task[None]] = {}  # what becomes of a run, to its end; never cancelled
         self._work: dict[str, asyncio.Task[Ended]] = {}  # the run of its graph, which may be
         self._due = asyncio.Event()
+        self._due.set()
+        self._looks = 0
         self._loops: list[asyncio.Task[None]] = []
         self._is_stopping = False
 
@@ -74,7 +77,10 @@ class EmbeddedDispatcher:
     async def start(self) -> None:
         _living.add(self._owner)
         await self.recover()
-        self._loops = [asyncio.create_task(self._claiming()), asyncio.create_task(self._upkeep())]
+        self._loops = [
+            asyncio.create_task(again(self._claim, 0.0, "claiming runs")),
+            asyncio.create_task(again(self._keep_up, CANCEL_LOOK_SECONDS, "the upkeep of runs")),
+        ]
 
     async def stop(self, patience: float) -> None:
         self._is_stopping = True
@@ -99,22 +105,22 @@ class EmbeddedDispatcher:
                 _log.warning("run taken back from a dead process", extra={"run_id": run.id, "thread_id": run.thread_id})
                 await offload(self._ledger, self._ledger.give_back_run, run.id, run.owner, clock.now())
 
-    async def _claiming(self) -> None:
+    async def _claim(self) -> None:
+        """Start what is due, then wait until something may be."""
         names = list(self._graphs)
-        while True:
-            self._due.clear()
-            while len(self._tasks) < self._at_once:
-                at = clock.now()
-                lease = at + owner.LEASE_SECONDS
-                run = await offload(self._ledger, self._ledger.claim_run, self._owner, lease, at, names)
-                if run is None:
-                    break
-                execution = Execution(self._graphs, self._ledger, self._journal, run)
-                if run.cancel is None:
-                    self._work[run.id] = asyncio.create_task(execution.execute(), name=f"run {run.id}")
-                self._tasks[run.id] = asyncio.create_task(self._executed(run, execution), name=f"end of run {run.id}")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), LOOK_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._due.wait(), LOOK_SECONDS)
+        self._due.clear()
+        while len(self._tasks) < self._at_once:
+            at = clock.now()
+            lease = at + owner.LEASE_SECONDS
+            run = await offload(self._ledger, self._ledger.claim_run, self._owner, lease, at, names)
+            if run is None:
+                return
+            execution = Execution(self._graphs, self._ledger, self._journal, run)
+            if run.cancel is None:
+                self._work[run.id] = asyncio.create_task(execution.execute(), name=f"run {run.id}")
+            self._tasks[run.id] = asyncio.create_task(self._executed(run, execution), name=f"end of run {run.id}")
 
     async def _executed(self, run: RunRow, execution: Execution) -> None:
         try:
@@ -146,22 +152,19 @@ class EmbeddedDispatcher:
         await asyncio.wait([work])
         return None if work.cancelled() else work.result()
 
-    async def _upkeep(self) -> None:
+    async def _keep_up(self) -> None:
         """Keep the leases of what runs here, see what others cancelled, and take over from the dead."""
-        beats = 0.0
-        while True:
-            await asyncio.sleep(CANCEL_LOOK_SECONDS)
-            mine = self.running
-            if mine:
-                active = {run.id: run for run in await offload(self._ledger, self._ledger.running)}
-                for run_id in mine:
-                    if run_id not in active or active[run_id].cancel is not None:
-                        self.interrupt(run_id)
-            beats += CANCEL_LOOK_SECONDS
-            if beats >= owner.BEAT_SECONDS:
-                beats = 0.0
-                await offload(self._ledger, self._ledger.beat, self._owner, clock.now() + owner.LEASE_SECONDS)
-                await self.recover()
+        mine = self.running
+        if mine:
+            active = {run.id: run for run in await offload(self._ledger, self._ledger.running)}
+            for run_id in mine:
+                if run_id not in active or active[run_id].cancel is not None:
+                    self.interrupt(run_id)
+        self._looks += 1
+        if self._looks * CANCEL_LOOK_SECONDS >= owner.BEAT_SECONDS:
+            self._looks = 0
+            await offload(self._ledger, self._ledger.beat, self._owner, clock.now() + owner.LEASE_SECONDS)
+            await self.recover()
 
 
 def _is_dead(run: RunRow) -> bool:

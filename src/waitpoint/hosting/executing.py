@@ -57,6 +57,8 @@ class Execution:
             start.append(self._recorder.note("input.answered", {"interrupt_ids": answered}))
         self._journal.put([*start, self._recorder.lifecycle("running")])
         try:
+            if self.request.command is not None:
+                await self._journal.flush()  # by its time a later attempt knows what this one did
             await self._driven()
         except Exception as error:  # noqa: BLE001 - a node may raise anything; whoever reads the run is told
             return await self._failed(error)
@@ -124,8 +126,16 @@ class Execution:
         halted = seen is not None and seen.row is not None and seen.record.halted == seen.row.fence
         if self.run.attempt <= 1:
             return assistant, False, halted
+        if self.request.command is not None and self.request.resume is MISSING:
+            return assistant, self._was_laid_over(), halted
         state = self._graph.get_state({"configurable": {"thread_id": self.run.thread_id}})
         return assistant, (state.metadata or {}).get("run_id") == self.run.id, halted
+
+    def _was_laid_over(self) -> bool:
+        """Whether an earlier attempt brought its update to the thread: an event of that is younger than its first entry."""
+        first = self._ledger.log(self.run.thread_id, run_id=self.run.id, limit=1)
+        events = self._saver.events(self._key) if first and self._saver is not None else []
+        return any(e.at >= first[0].at and e.kind in ("continued", "started", "forked") for e in events)
 
     def _config(self, assistant: AssistantRow) -> dict[str, Any]:
         given = {**assistant.config, **self.request.config}

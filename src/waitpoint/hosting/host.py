@@ -21,6 +21,7 @@ from waitpoint.hosting.executing import Ended
 from waitpoint.hosting.graphs import Graphs
 from waitpoint.hosting.hub import Hub
 from waitpoint.hosting.journal import Journal
+from waitpoint.hosting.loops import again
 from waitpoint.hosting.reading import follow
 from waitpoint.hosting.requests import RunRequest
 from waitpoint.ledger.base import (
@@ -59,12 +60,17 @@ class Host:
         self.keep_log_seconds = KEEP_LOG_SECONDS
         self._loops: list[asyncio.Task[None]] = []
         self._tidy_at = 0.0
+        self._position = 0  # how far of the log was watched
 
     async def start(self) -> None:
         """Begin to execute runs."""
         await offload(self.ledger, served.add_builtin, self.graphs, self.ledger)
         await self.dispatcher.start()
-        self._loops = [asyncio.create_task(self._sweeping()), asyncio.create_task(self._watching())]
+        self._position, _ = await offload(self.ledger, self.ledger.touched, 2**62)
+        self._loops = [
+            asyncio.create_task(again(self._sweep, SWEEP_SECONDS, "the sweep of threads")),
+            asyncio.create_task(again(self._watch, SWEEP_SECONDS, "watching the log")),
+        ]
 
     async def stop(self, patience: float = 1.0) -> None:
         """Stop; runs that do not end in `patience` seconds are left for the next start."""
@@ -166,14 +172,12 @@ class Host:
 
     # --- upkeep ---
 
-    async def _sweeping(self) -> None:
+    async def _sweep(self) -> None:
         """Run threads that are ready though nobody here asked for it: answered from a terminal, or by a dead process."""
-        while True:
-            await offload(self.ledger, self._swept)
-            if clock.now() >= self._tidy_at:
-                self._tidy_at = clock.now() + TIDY_SECONDS
-                await self.tidy()
-            await asyncio.sleep(SWEEP_SECONDS)
+        await offload(self.ledger, self._swept)
+        if clock.now() >= self._tidy_at:
+            self._tidy_at = clock.now() + TIDY_SECONDS
+            await self.tidy()
 
     async def tidy(self) -> None:
         """Take away what is no longer kept: the bulk of old logs, and threads whose time to live is over."""
@@ -222,13 +226,10 @@ class Host:
         )  # fmt: skip
         self.ledger.add_run(run, row.key)
 
-    async def _watching(self) -> None:
+    async def _watch(self) -> None:
         """Wake readers of what other processes add to the log."""
-        position, _ = await offload(self.ledger, self.ledger.touched, 2**62)
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            position, thread_ids = await offload(self.ledger, self.ledger.touched, position)
-            self.hub.changed(thread_ids)
+        self._position, thread_ids = await offload(self.ledger, self.ledger.touched, self._position)
+        self.hub.changed(thread_ids)
 
     async def threads(self, wanted: ThreadFilter) -> Any:
         """List threads."""

@@ -15,6 +15,7 @@ class Hub:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._readers: dict[str, int] = {}
         self.total = 0
         self._any: set[asyncio.Event] = set()
 
@@ -49,6 +50,14 @@ class Hub:
     def join(self, thread_id: str) -> None:
         """Begin to count for a reader of a thread."""
         self._waiting.setdefault(thread_id, set())
+        self._readers[thread_id] = self._readers.get(thread_id, 0) + 1
+
+    def leave(self, thread_id: str) -> None:
+        """Say that a reader has gone who joined."""
+        self._readers[thread_id] -= 1
+        if not self._readers[thread_id]:
+            for kept in (self._readers, self._waiting, self._counts):
+                kept.pop(thread_id, None)
 
     def close(self) -> None:
         """Wake all."""

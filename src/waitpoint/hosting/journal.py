@@ -6,11 +6,14 @@ Rule: nothing is shown to anyone before it is stored, so the number of an entry 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from waitpoint.checkpoint.base import offload
 from waitpoint.hosting.hub import Hub
 from waitpoint.ledger.base import Ledger, LogEntry
+
+_log = logging.getLogger("waitpoint.hosting")
 
 _MANY = 512  # entries that may wait to be stored before runs are held up
 
@@ -28,7 +31,13 @@ class Journal:
         """Have entries stored as soon as may be."""
         self._pending += entries
         if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self.flush())
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            await self.flush()
+        except Exception:  # noqa: BLE001 - they are kept, and whoever flushes next is told
+            _log.exception("the log could not be written; it is tried again")
 
     def told(self, thread_id: str) -> None:
         """Wake the readers of a thread whose log grew in another transaction."""
@@ -44,5 +53,9 @@ class Journal:
         async with self._lock:
             while self._pending:
                 entries, self._pending = self._pending, []
-                stored: list[LogEntry] = await offload(self._ledger, self._ledger.append, entries)
+                try:
+                    stored: list[LogEntry] = await offload(self._ledger, self._ledger.append, entries)
+                except Exception:
+                    self._pending = [*entries, *self._pending]
+                    raise
                 self._hub.changed({entry.thread_id for entry in stored})

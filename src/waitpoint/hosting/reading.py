@@ -19,22 +19,27 @@ async def follow(
     With `run_id` only those of that run, and it ends with it; else it goes on until the reader leaves.
     """
     hub.join(thread_id)
-    while True:
-        count = hub.count(thread_id)
-        is_over = False
-        if run_id is not None:  # looked up before the log is read: then the log is whole
-            run = await offload(ledger, ledger.run, run_id)
-            is_over = run is None or run.status not in ACTIVE
+    try:
         while True:
-            entries = await offload(ledger, lambda at=after: ledger.log(thread_id, after=at, run_id=run_id, limit=PAGE))
-            for entry in entries:
-                after = entry.seq
-                yield entry
-                if run_id is not None and entry.kind == "end":
-                    return
-            if len(entries) < PAGE:
-                break
-        if is_over:
-            return
-        if not entries and not await hub.wait(thread_id, count, silence):
-            yield None
+            count = hub.count(thread_id)
+            is_over = False
+            if run_id is not None:  # looked up before the log is read: then the log is whole
+                run = await offload(ledger, ledger.run, run_id)
+                is_over = run is None or run.status not in ACTIVE
+            while True:
+                entries = await offload(
+                    ledger, lambda at=after: ledger.log(thread_id, after=at, run_id=run_id, limit=PAGE)
+                )
+                for entry in entries:
+                    after = entry.seq
+                    yield entry
+                    if run_id is not None and entry.kind == "end":
+                        return
+                if len(entries) < PAGE:
+                    break
+            if is_over:
+                return
+            if not entries and not await hub.wait(thread_id, count, silence):
+                yield None
+    finally:
+        hub.leave(thread_id)

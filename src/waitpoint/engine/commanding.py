@@ -16,7 +16,7 @@ from waitpoint.checkpoint.base import (
     ThreadRow,
     Writes,
 )
-from waitpoint.core.apply import Result
+from waitpoint.core.apply import Result, apply_writes
 from waitpoint.engine import answers, heads, outcomes, owner
 from waitpoint.engine.commands import Store
 from waitpoint.engine.descent import Level, asked_at
@@ -185,6 +185,7 @@ def _patched(call: Invocation, head: Head, thread: ThreadRow, command: Command[A
     writes = [] if command.update is None else prepared_writes(spec, spec.to_writes(command.update))
     gotos = [g for g in places(spec, INPUT, command.goto) if g != END]
     result = Result(INPUT, writes, gotos)
+    apply_writes(spec, head.values, [result])  # what does not fit is refused, not stored: it would be read at each look
     order = f"{outcomes.PATCH}:{thread.fence:012d}:{thread.answer_seq:012d}"
     row = outcomes.patch_row(spec, head, order, result, thread.answer_seq, InlineWriter(call.registry))
     return Writes(outcomes=[row])

@@ -60,9 +60,9 @@ class Execution:
             if self.request.command is not None:
                 await self._journal.flush()  # by its time a later attempt knows what this one did
             await self._driven()
+            return await self._rested()
         except Exception as error:  # noqa: BLE001 - a node may raise anything; whoever reads the run is told
             return await self._failed(error)
-        return await self._rested()
 
     async def _driven(self) -> None:
         config, given, options = await self._call()

@@ -37,9 +37,15 @@ class RunAnswer(BaseModel):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": Refusal, "description": text}
     for code, text in {
+        400: "The request is malformed.",
+        401: "No valid key.",
+        403: "The key lacks a scope.",
         404: "There is no such thread, run or assistant.",
         409: "Someone was first, or the thread is not in the state that this needs.",
+        413: "The body is too large.",
         422: "The request does not fit.",
+        429: "Too many requests.",
+        503: "The store cannot be reached.",
     }.items()
 }
 

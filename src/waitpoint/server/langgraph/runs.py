@@ -241,7 +241,7 @@ async def begun(
 def run_json(run: RunRow) -> dict[str, Any]:
     """Return a run as clients have it."""
     was_stopped = run.status == "interrupted"
-    return {
+    shown = {
         "run_id": run.id,
         "thread_id": run.thread_id,
         "assistant_id": run.assistant_id,
@@ -253,6 +253,7 @@ def run_json(run: RunRow) -> dict[str, Any]:
         "updated_at": clock.iso(run.updated_at),
         **({"cancel_reason": run.cancel or "interrupt"} if was_stopped else {}),
     }
+    return dict(encoding.jsonable(shown))
 
 
 def kwargs_of(run: RunRow) -> dict[str, Any]:

@@ -69,7 +69,11 @@ async def _result_sent(host: Host, run: RunRow) -> AsyncIterator[bytes]:
                 if time.monotonic() - last >= sse.HEARTBEAT_SECONDS:
                     last = time.monotonic()
                     yield b"\n"
-    yield encoding.dumps((await came_to(host, run)).document())
+    try:
+        document = (await came_to(host, run)).document()
+    except Exception as error:  # noqa: BLE001 - the answer has begun, so whatever it is stands in it
+        document = {"__error__": encoding.error_json(error)}
+    yield encoding.dumps(document)
 
 
 async def came_to(host: Host, run: RunRow) -> RunResult:

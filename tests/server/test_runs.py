@@ -182,3 +182,26 @@ async def test_an_update_comes_with_the_answer_and_config_and_context_reach_the_
         assert sorted(found["log"]) == ["act", "extra", "plan", "yes"]
         (run, _) = await client.runs.list(thread)
         assert run["metadata"] == {"from": "test"}
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ('{"assistant_id": "asking", "metadata": {"a": NaN}}', "no JSON"),
+        ('{"assistant_id": "asking", "input": {"log": [-Infinity]}}', "no JSON"),
+        ('{"assistant_id": "asking", "input": ' + "[" * 500 + "]" * 500 + "}", "deeper than"),
+    ],
+)
+async def test_what_no_store_can_hold_is_refused_at_the_door(tmp_path: Path, body: str, text: str) -> None:
+    async with clients({"asking": asking()}, tmp_path / "x.db") as (_, raw):
+        found = await raw.post("/runs/wait", content=body, headers={"Content-Type": "application/json"})
+        assert (found.status_code, text in found.json()["detail"]) == (422, True), found.text
+
+
+async def test_lone_surrogates_are_taken_and_shown_replaced(tmp_path: Path) -> None:
+    async with clients({"asking": asking()}, tmp_path / "x.db") as (client, raw):
+        body = '{"assistant_id": "asking", "input": {"log": ["\\ud83d"]}, "metadata": {"x": "\\ud83d"}}'
+        found = await raw.post("/runs", content=body, headers={"Content-Type": "application/json"})
+        assert (found.status_code, found.json()["metadata"]) == (200, {"x": "?"})
+        joined: Any = await client.runs.join(found.json()["thread_id"], found.json()["run_id"])
+        assert joined["log"] == ["?", "plan"]

@@ -139,6 +139,7 @@ class Webhooks:
         host = self._host
         result = await offload(host.ledger, result_of, run, host.graphs[run.graph], host.ledger, host.saver)
         thread = await offload(host.ledger, host.ledger.thread, run.thread_id)
+        begun = await offload(host.ledger, host.ledger.last_entry, run.id, "metadata")
         return {
             "run_id": run.id,
             "thread_id": run.thread_id,
@@ -148,7 +149,7 @@ class Webhooks:
             "multitask_strategy": run.strategy,
             "created_at": clock.iso(run.created_at),
             "updated_at": clock.iso(run.updated_at),
-            "run_started_at": clock.iso(run.due_at),
+            "run_started_at": None if begun is None else clock.iso(begun.at),
             "run_ended_at": clock.iso(run.updated_at),
             "webhook_sent_at": clock.iso(clock.now()),
             "values": result.values,

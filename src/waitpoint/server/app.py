@@ -12,8 +12,9 @@ from fastapi import FastAPI
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.engine.runner import Runner
 from waitpoint.hosting.host import Host
+from waitpoint.inbox import Doors, router_of
 from waitpoint.ledger.sqlite import SqliteLedger
-from waitpoint.server import errors, langgraph
+from waitpoint.server import callers, errors, langgraph
 from waitpoint.server.webhooks import Webhooks
 from waitpoint.store.sqlite import SqliteStore
 from waitpoint.version import __version__
@@ -55,4 +56,5 @@ def app_of(host: Host, webhook_hosts: Sequence[str] | None = None) -> FastAPI:
     app.state.host, app.state.webhooks = host, hooks
     errors.install(app)
     app.include_router(langgraph.router)
+    app.include_router(router_of(Doors(callers.host_of, callers.caller_of, errors.status_of)))
     return app

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from waitpoint import clock, ids
-from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadRow, offload
+from waitpoint.checkpoint.base import BaseCheckpointSaver, ThreadKey, ThreadRow, offload
 from waitpoint.engine import answers, owner
 from waitpoint.engine.runner import Runner
 from waitpoint.errors import NotFoundError
@@ -60,6 +60,7 @@ class Host:
         self.keep_log_seconds = KEEP_LOG_SECONDS
         self._loops: list[asyncio.Task[None]] = []
         self._tidy_at = 0.0
+        self._left: dict[ThreadKey, tuple[int, int]] = {}  # threads that nobody ran at the last look
         self._position = 0  # how far of the log was watched
 
     async def start(self) -> None:
@@ -181,7 +182,9 @@ class Host:
 
     async def tidy(self) -> None:
         """Take away what is no longer kept: the bulk of old logs, and threads whose time to live is over."""
-        await offload(self.ledger, self.ledger.prune_log, clock.now() - self.keep_log_seconds, recording.BULK)
+        before = clock.now() - self.keep_log_seconds
+        while await offload(self.ledger, self.ledger.prune_log, before, recording.BULK):
+            pass  # each is a short transaction, so others write in between
         for record in await offload(self.ledger, self.ledger.expired, clock.now()):
             await offload(self.ledger, self._expire, record)
 
@@ -197,11 +200,17 @@ class Host:
             self.ledger.forget_thread(record.id)
 
     def _swept(self) -> None:
+        """Go on with what was left at the last look too: a request stores its answers a moment before its run."""
+        left = {}
         for status in ("ready", "running"):
             for row in self.saver.threads(status=status):
                 name = self.graphs.name_of(row.key)
-                if name is not None:
+                if name is None or not self._is_left(row):
+                    continue
+                left[row.key] = row.fence, row.answer_seq
+                if self._left.get(row.key) == left[row.key]:
                     self._go_on(row, name)
+        self._left = left
 
     def _go_on(self, row: ThreadRow, name: str, answered: Sequence[str] = ()) -> None:
         """Make a run of a thread that is ready, unless there is one."""

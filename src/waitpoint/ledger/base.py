@@ -329,8 +329,11 @@ class Ledger(ABC):
         """Return how far the log of all threads goes, and the threads with entries after the position `after`."""
 
     @abstractmethod
-    def prune_log(self, before: float, kinds: Sequence[str]) -> int:
-        """Remove entries of these kinds of runs that ended before a time, and note it in their outcome; return how many."""
+    def prune_log(self, before: float, kinds: Sequence[str], limit: int = 100) -> int:
+        """Remove entries of these kinds of the oldest runs that ended before a time, and note it in their outcome.
+
+        Returns how many runs these were, at most `limit`.
+        """
 
     # --- keys ---
 

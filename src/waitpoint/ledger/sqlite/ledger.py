@@ -153,8 +153,8 @@ class SqliteLedger(Holder, Ledger):
     def touched(self, after: int) -> tuple[int, list[str]]:
         return self._database.read(log.touched, after)
 
-    def prune_log(self, before: float, kinds: Sequence[str]) -> int:
-        return self._database.write(log.prune, (before, kinds), durable=False)
+    def prune_log(self, before: float, kinds: Sequence[str], limit: int = 100) -> int:
+        return self._database.write(log.prune, (before, kinds, limit), durable=False)
 
     # --- keys ---
 

@@ -66,17 +66,19 @@ def touched(cursor: Cursor, after: int) -> tuple[int, list[str]]:
     return int(last), [id_ for (id_,) in found]
 
 
-def prune(cursor: Cursor, wanted: tuple[float, Sequence[str]]) -> int:
-    """Remove entries of some kinds of runs that ended long ago."""
-    before, kinds = wanted
-    cursor.execute(
-        "UPDATE run SET outcome = json_set(outcome, '$.pruned', json('true')) WHERE status NOT IN ('pending', 'running')"
-        " AND updated_at < ? AND json_extract(outcome, '$.pruned') IS NULL",
-        (before,),
-    )
-    cursor.execute(
-        f"DELETE FROM log_entry WHERE kind IN ({columns.marks(len(kinds))}) AND at < ? AND run_id NOT IN"
-        " (SELECT id FROM run WHERE status IN ('pending', 'running') OR updated_at >= ?)",
-        (*kinds, before, before),
-    )
-    return cursor.rowcount
+def prune(cursor: Cursor, wanted: tuple[float, Sequence[str], int]) -> int:
+    """Remove entries of some kinds of runs that ended long ago, and note it in their outcome."""
+    before, kinds, limit = wanted
+    found = cursor.execute(
+        "SELECT id FROM run WHERE is_pruned = 0 AND updated_at < ? AND status NOT IN ('pending', 'running')"
+        " ORDER BY updated_at LIMIT ?",
+        (before, limit),
+    ).fetchall()
+    for (id_,) in found:
+        cursor.execute(
+            f"DELETE FROM log_entry WHERE run_id = ? AND kind IN ({columns.marks(len(kinds))})", (id_, *kinds)
+        )
+        cursor.execute(
+            "UPDATE run SET is_pruned = 1, outcome = json_set(outcome, '$.pruned', json('true')) WHERE id = ?", (id_,)
+        )
+    return len(found)

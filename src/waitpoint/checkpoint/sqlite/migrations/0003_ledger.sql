@@ -52,7 +52,8 @@ CREATE TABLE run (
     outcome TEXT NOT NULL,
     "by" TEXT,
     token TEXT, -- the same again is the same run
-    hook_at REAL -- when its webhook is to be tried next
+    hook_at REAL, -- when its webhook is to be tried next
+    is_pruned INTEGER NOT NULL DEFAULT 0 -- whether the bulk of its log is gone
 );
 
 CREATE UNIQUE INDEX run_id ON run (id);
@@ -60,6 +61,8 @@ CREATE UNIQUE INDEX run_id ON run (id);
 CREATE UNIQUE INDEX run_token ON run (thread_id, token) WHERE token IS NOT NULL;
 
 CREATE INDEX run_hook ON run (hook_at) WHERE hook_at IS NOT NULL;
+
+CREATE INDEX run_unpruned ON run (updated_at) WHERE is_pruned = 0;
 
 CREATE INDEX run_thread ON run (thread_id, number);
 

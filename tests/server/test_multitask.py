@@ -109,11 +109,12 @@ async def test_rolling_back_leaves_no_trace_of_the_active_run(tmp_path: Path) ->
         assert (await reader)[-1].data == {"run_id": first["run_id"], "status": "rollback"}
 
 
-async def test_a_cancelled_run_stops_and_can_be_gone_on_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["values", "events"])
+async def test_a_cancelled_run_stops_and_can_be_gone_on_with(tmp_path: Path, mode: Any) -> None:
     gate = Gate()
     async with clients({"held": held(gate)}, tmp_path / "x.db") as (client, _):
         thread = (await client.threads.create())["thread_id"]
-        run = await client.runs.create(thread, "held", input={"log": []})
+        run = await client.runs.create(thread, "held", input={"log": []}, stream_mode=mode)
         await gate.reached.wait()
         await client.runs.cancel(thread, run["run_id"], wait=True)
         assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"

@@ -14,12 +14,12 @@ _PROGRAM = """
 import socket, sys
 from pathlib import Path
 import uvicorn
-from tests.server.run_graphs import noting
+from tests.server.run_graphs import counted, noting
 from waitpoint.server import create_app
 
 folder = Path(sys.argv[1])
 listener = socket.create_server(("127.0.0.1", 0))
-app = create_app({"noting": noting(folder)}, folder / "threads.db")
+app = create_app({"noting": noting(folder), "counted": counted(folder)}, folder / "threads.db")
 
 
 class Server(uvicorn.Server):
@@ -43,6 +43,8 @@ class Process:
 
     def kill(self) -> None:
         """End it as a power cut would."""
+        if self._process.poll() is not None:
+            return
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
         assert self._process.stdout is not None
@@ -56,5 +58,4 @@ def running(folder: Path) -> Generator[Process]:
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        process.kill()

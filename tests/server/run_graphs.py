@@ -110,6 +110,32 @@ def asking_later(gate: Gate) -> Any:
     return graph.add_edge(START, "plan").add_edge("plan", "review").compile(name="later")
 
 
+def counted(folder: Path) -> Any:
+    """Return a graph whose steps leave a line each in a file of their thread, before and after a question."""
+
+    def note(state: Any, word: str) -> None:
+        with (folder / f"counted-{state['name']}").open("a", encoding="utf-8") as file:
+            file.write(f"{word}\n")
+
+    class Named(TypedDict):
+        name: str
+        log: Annotated[list[Any], operator.add]
+
+    def plan(state: Named) -> Any:
+        note(state, "plan")
+        return {"log": ["plan"]}
+
+    def review(state: Named) -> Any:
+        return {"log": [interrupt({"text": "Go on?"})]}
+
+    def act(state: Named) -> Any:
+        note(state, "act")
+        return {"log": ["act"]}
+
+    graph = StateGraph(Named).add_node(plan).add_node(review).add_node(act).add_edge(START, "plan")
+    return graph.add_edge("plan", "review").add_edge("review", "act").compile(name="counted")
+
+
 def noting(folder: Path) -> Any:
     """Return a graph that notes each step in a file, meets the test at two pipes, and asks; for a server that is killed."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk import get_client
 
@@ -127,3 +129,60 @@ async def test_a_run_that_was_told_to_stop_when_the_server_was_killed_does_not_b
             assert parts[-1][2]["status"] == "interrupted"
             assert (await client.threads.get(thread))["status"] == "interrupted"
             assert notes(folder) == ["plan", "work"]
+
+
+@pytest.mark.slow  # the client tries for some seconds to reach the server that was killed
+async def test_many_threads_come_to_their_ends_though_the_server_is_killed_among_them(folder: Path) -> None:
+    threads: dict[str, str] = {}
+    seen: dict[str, str] = {}  # the last event that a reader of each thread saw
+    finished: set[tuple[str, str]] = set()  # steps whose end somebody saw
+    accepted: set[str] = set()  # threads whose answer was taken
+
+    async def lived(client: Any, name: str, killing: Any) -> None:
+        """Follow a thread, answer what it asks, and kill the server once half of the answers were taken."""
+        with contextlib.suppress(httpx.HTTPError):
+            async for part in await client.threads.join_stream(threads[name], last_event_id=seen.get(name, "-1")):
+                if part.event == "updates" and "__interrupt__" in part.data:
+                    await answered(client, name)
+                    accepted.add(name)
+                    if killing is not None and len(accepted) >= 5:
+                        killing()
+                elif part.event == "updates":
+                    finished.update((name, step) for step in part.data)
+                elif part.event == "end" or part.data.get("status") == "run_done":
+                    state = await client.threads.get(threads[name])
+                    if state["status"] == "idle":
+                        return
+                seen[name] = part.id  # what was not acted on is read again
+
+    async def answered(client: Any, name: str) -> None:
+        headers = {"Idempotency-Key": f"answer to {name}"}
+        await client.runs.create(
+            threads[name], "counted", command={"resume": name}, stream_mode=["updates"], headers=headers
+        )
+
+    with running(folder) as first:
+        async with get_client(url=first.url) as client:
+            for name in map(str, range(10)):
+                threads[name] = (await client.threads.create())["thread_id"]
+                await client.runs.create(
+                    threads[name], "counted", input={"name": name, "log": []}, stream_mode=["updates"]
+                )
+            await asyncio.gather(*(lived(client, name, first.kill) for name in threads))
+    before = set(finished)
+    assert 5 <= len(accepted) <= 10
+    with running(folder) as second:
+        async with get_client(url=second.url) as client:
+            await asyncio.gather(*(lived(client, name, None) for name in threads))
+            for name, thread in threads.items():
+                state: Any = await client.runs.wait(thread, "counted", input=None)
+                assert state["log"] == ["plan", name, "act"]
+                done = lines(folder, name)
+                for step in ("plan", "act"):
+                    assert done.count(step) == 1 or (name, step) not in before, (name, done)
+                assert set(done) == {"plan", "act"}
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    path = folder / f"counted-{name}"
+    return path.read_text(encoding="utf-8").split() if path.exists() else []

@@ -18,6 +18,8 @@ from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.engine import answers
 from waitpoint.records import Answer
 
+pytestmark = pytest.mark.slow
+
 MODES: Any = ["values", "updates"]
 
 
@@ -131,7 +133,6 @@ async def test_a_run_that_was_told_to_stop_when_the_server_was_killed_does_not_b
             assert notes(folder) == ["plan", "work"]
 
 
-@pytest.mark.slow  # the client tries for some seconds to reach the server that was killed
 async def test_many_threads_come_to_their_ends_though_the_server_is_killed_among_them(folder: Path) -> None:
     threads: dict[str, str] = {}
     seen: dict[str, str] = {}  # the last event that a reader of each thread saw

@@ -27,3 +27,13 @@ def asking() -> Any:
 
     graph = StateGraph(Log).add_node(plan).add_node(review).add_node(act)
     return graph.add_edge(START, "plan").add_edge("plan", "review").add_edge("review", "act").compile(name="asking")
+
+
+def nesting() -> Any:
+    """Return a graph whose child asks."""
+
+    def ask(state: Log) -> Any:
+        return {"log": [interrupt("From inside?")]}
+
+    child = StateGraph(Log).add_node(ask).add_edge(START, "ask").compile()
+    return StateGraph(Log).add_node("child", child).add_edge(START, "child").compile(name="nesting")

@@ -155,6 +155,15 @@ class Host:
         self.dispatcher.wake(thread.key.thread_id)
         return thread
 
+    async def delete_thread(self, thread_id: str) -> None:
+        """Stop what runs in a thread, and remove every row of it."""
+        for run in await offload(self.ledger, lambda: self.ledger.runs(thread_id=thread_id, status=ACTIVE)):
+            with contextlib.suppress(NotFoundError):  # it ended in between
+                await self.cancel(run.id)
+        await offload(self.saver, self.saver.delete_thread, thread_id)
+        await offload(self.ledger, self.ledger.forget_thread, thread_id)
+        self.hub.changed([thread_id])
+
     def follow(
         self, thread_id: str, *, after: int = 0, run_id: str | None = None, silence: float = 5.0
     ) -> AsyncGenerator[LogEntry | None]:

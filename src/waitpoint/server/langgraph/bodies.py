@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from waitpoint.hosting.requests import RunRequest
+from waitpoint.server.strict import strict
+
+
+def _text_of_number(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+# An id is text; a number becomes text, all else is refused at the door.
+ThreadId = Annotated[str, BeforeValidator(_text_of_number), Field(min_length=1, max_length=256)]
 
 
 class Body(BaseModel):
     """A request's body."""
 
     model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_strict(cls, body: Any) -> Any:
+        return strict(body)
 
 
 class CheckpointBody(Body):
@@ -24,62 +37,188 @@ class CheckpointBody(Body):
     checkpoint_map: dict[str, Any] | None = None
 
 
-class RunBody(Body):
-    """What a run is asked to do."""
+Number = Annotated[int, Field(ge=0, le=2**31)]
+Limit = Annotated[int, Field(ge=1, le=1000)]
 
-    assistant_id: str = Field(description="An assistant's id, or the name of a graph.")
-    input: Any = None
+
+class Page(Body):
+    """Which part of a list is wanted."""
+
+    limit: Limit = 10
+    offset: Number = 0
+    select: list[str] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+
+
+class TtlBody(Body):
+    """How long a thread is kept after its last change."""
+
+    ttl: Annotated[float, Field(gt=0, le=1e9, description="Minutes.")]
+    strategy: Literal["delete", "keep_latest"] = "delete"
+
+
+class UpdateBody(Body):
+    """One update of a superstep."""
+
+    values: Any = None
     command: dict[str, Any] | None = None
-    stream_mode: str | list[str] | None = None
-    stream_subgraphs: bool | None = None
-    stream_resumable: bool | None = None
-    interrupt_before: Literal["*"] | list[str] | None = None
-    interrupt_after: Literal["*"] | list[str] | None = None
-    config: dict[str, Any] | None = None
-    context: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
-    checkpoint: CheckpointBody | None = None
-    checkpoint_id: str | None = None
-    multitask_strategy: Literal["reject", "interrupt", "rollback", "enqueue"] | None = None
-    on_disconnect: Literal["cancel", "continue"] | None = None
-    on_completion: Literal["delete", "keep"] | None = None
-    on_pending: Literal["refuse", "withdraw"] | None = None
-    if_not_exists: Literal["create", "reject"] | None = None
-    webhook: str | None = None
-    after_seconds: float | None = Field(default=None, ge=0)
-    durability: Literal["sync", "async", "exit"] | None = None
-    strict_resume: bool | None = None
+    as_node: str | None = None
 
-    @property
-    def modes(self) -> list[str]:
-        """The stream modes as the client named them."""
-        given = self.stream_mode
-        return [given] if isinstance(given, str) else list(given or ["values"])
 
-    def request(self) -> RunRequest:
-        """Return it as the host has it."""
-        checkpoint = self.checkpoint or CheckpointBody()
-        engine = {"messages-tuple": "messages"}
-        return RunRequest(
-            input=self.input,
-            command=self.command,
-            modes=list(dict.fromkeys(engine.get(mode, mode) for mode in self.modes)),
-            config=self.config or {},
-            context=self.context,
-            checkpoint_id=checkpoint.checkpoint_id or self.checkpoint_id,
-            checkpoint_ns=checkpoint.checkpoint_ns or "",
-            interrupt_before=self.interrupt_before,
-            interrupt_after=self.interrupt_after,
-            durability=self.durability,
-            on_pending=self.on_pending or "refuse",
-            webhook=self.webhook,
-            extra={"stream_mode": self.modes, "subgraphs": bool(self.stream_subgraphs)},
-        )
+class SuperstepBody(Body):
+    """Updates that make one checkpoint."""
+
+    updates: list[UpdateBody]
 
 
 class ThreadBody(Body):
-    """A new thread."""
+    """A new thread. `graph_id` (or the same in `metadata`) names the graph that `supersteps` are for."""
 
-    thread_id: str | None = None
+    thread_id: ThreadId | None = None
     metadata: dict[str, Any] | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
+    ttl: TtlBody | None = None
+    graph_id: str | None = None
+    supersteps: list[SuperstepBody] | None = None
+
+
+class ThreadSearch(Page):
+    """Which threads are wanted; `metadata` and `values` are contained in a thread's own."""
+
+    metadata: dict[str, Any] | None = None
+    values: dict[str, Any] | None = None
+    ids: list[str] | None = None
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
+    extract: dict[str, str] | None = None
+
+
+class ThreadPatch(Body):
+    """What changes of a thread; `metadata` is merged."""
+
+    metadata: dict[str, Any] | None = None
+    ttl: TtlBody | None = None
+
+
+class PruneBody(Body):
+    """Which threads are pruned: deleted, or cut down to what their latest state needs."""
+
+    thread_ids: list[str]
+    strategy: Literal["delete", "keep_latest"] = "delete"
+
+
+class StateBody(Body):
+    """An update of a thread's state."""
+
+    values: Any = None
+    as_node: str | None = None
+    checkpoint: CheckpointBody | None = None
+    checkpoint_id: str | None = None
+
+
+class StatePlace(Body):
+    """Which state is wanted."""
+
+    checkpoint: CheckpointBody
+    subgraphs: bool | None = None
+    select: list[str] | None = None
+
+
+class HistoryBody(Body):
+    """Which checkpoints are wanted. `before` is an id, a checkpoint, or a config."""
+
+    limit: Limit = 10
+    before: str | dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    checkpoint: CheckpointBody | None = None
+    select: list[str] | None = None
+
+
+class MetadataBody(Body):
+    """Metadata to merge."""
+
+    metadata: dict[str, Any]
+
+
+class AssistantBody(Body):
+    """A new assistant."""
+
+    graph_id: str
+    assistant_id: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+
+
+class AssistantPatch(Body):
+    """What changes of an assistant."""
+
+    graph_id: str | None = None
+    config: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+
+
+class AssistantSearch(Page):
+    """Which assistants are wanted."""
+
+    metadata: dict[str, Any] | None = None
+    graph_id: str | None = None
+    name: str | None = None
+    sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
+
+
+class VersionsBody(Page):
+    """Which versions are wanted."""
+
+    metadata: dict[str, Any] | None = None
+
+
+class VersionBody(Body):
+    """The version to put in force."""
+
+    version: int = Field(ge=1, le=2**31)
+
+
+Label = Annotated[str, Field(min_length=1, pattern=r"^[^.]+$")]
+
+
+class ItemPlace(Body):
+    """Where an item lies."""
+
+    namespace: list[Label] = Field(min_length=1)
+    key: str = Field(min_length=1)
+
+
+class ItemBody(ItemPlace):
+    """An item to put; `index` names the fields to embed, false for none; `ttl` is in minutes."""
+
+    value: dict[str, Any]
+    index: list[str] | Literal[False] | None = None
+    ttl: float | None = Field(default=None, gt=0, le=1e9)
+
+
+class ItemSearch(Body):
+    """Which items are wanted."""
+
+    namespace_prefix: list[Label] = Field(default_factory=list)
+    filter: dict[str, Any] | None = None
+    limit: Limit = 10
+    offset: Number = 0
+    query: str | None = None
+    refresh_ttl: bool | None = None
+
+
+class NamespaceSearch(Body):
+    """Which namespaces are wanted."""
+
+    prefix: list[str] | None = None
+    suffix: list[str] | None = None
+    max_depth: int | None = Field(default=None, ge=1, le=1000)
+    limit: Limit = 100
+    offset: Number = 0

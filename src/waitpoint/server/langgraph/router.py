@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from waitpoint.server.langgraph import runs, stateless, system, threads
+from waitpoint.server.langgraph import assistants, crons, runs, state, stateless, store, system, threads
 
 router = APIRouter()
-for part in (system, threads, runs, stateless):
+for part in (system, assistants, threads, state, crons, runs, stateless, store):
     router.include_router(part.router)

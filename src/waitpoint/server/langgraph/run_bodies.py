@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from waitpoint.hosting.requests import RunRequest
 from waitpoint.records import INTERRUPT
 from waitpoint.server.langgraph.bodies import Body, CheckpointBody
-from waitpoint.server.strict import strict
 
 StreamMode = Literal[
     "values", "updates", "messages", "messages-tuple", "custom", "events", "tasks", "checkpoints", "debug", "tools"
@@ -71,11 +70,6 @@ class RunBody(Body):
     durability: Literal["sync", "async", "exit"] | None = None
     checkpoint_during: bool | None = None
     strict_resume: bool | None = Field(default=None, description="Answers are always taken strictly.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_strict(cls, body: Any) -> Any:
-        return strict(body)
 
     @field_validator("config")
     @classmethod

@@ -39,7 +39,9 @@ async def follow(
                     break
             if is_over:
                 return
-            if not entries and not await hub.wait(thread_id, count, silence):
+            while not entries and not await hub.wait(thread_id, count, silence):
                 yield None
+                if run_id is not None:
+                    break  # its run may be gone, which the log does not tell
     finally:
         hub.leave(thread_id)

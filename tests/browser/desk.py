@@ -154,11 +154,11 @@ async def asked(url: str, *asks: Any, thread: str | None = None) -> str:
 
 
 async def log_of(url: str, thread: str) -> Any:
-    """Return what the nodes of a thread came to, once it has ended."""
+    """Return what the nodes of a thread came to, once its last run is over."""
     async with get_client(url=url) as client:
-        for run in await client.runs.list(thread):
-            await client.runs.join(thread, run["run_id"])
-        return (await client.threads.get_state(thread))["values"]["log"]
+        runs = await client.runs.list(thread)
+        values: Any = await client.runs.join(thread, runs[0]["run_id"])
+        return values["log"]
 
 
 @contextlib.asynccontextmanager

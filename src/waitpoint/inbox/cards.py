@@ -78,7 +78,7 @@ class Card:
     @property
     def answer(self) -> str:
         """The answer it got, as JSON."""
-        return marked.json_text(self.veil.value(to_json(self.question.answer)))
+        return marked.json_shown(self.veil.value(to_json(self.question.answer)))
 
     @property
     def answer_words(self) -> str:
@@ -88,7 +88,7 @@ class Card:
     @property
     def payload(self) -> str:
         """The whole payload as JSON."""
-        return marked.json_text(self.veil.value(to_json(self.question.value)))
+        return marked.json_shown(self.veil.value(to_json(self.question.value)))
 
 
 def card_of(question: Question, sent: Sent | None = None) -> Card:
@@ -98,7 +98,7 @@ def card_of(question: Question, sent: Sent | None = None) -> Card:
     made = asked(question, veil, sent)
     views = [
         ItemView(
-            item, rows_of(item.args, veil), rows_of(item.more, veil, leave={"type"}), veil.text(item.about)
+            item, rows_of(item.args, veil), rows_of(item.more, veil, leave={"type", "tool_call_id"}), veil.text(item.about)
         )
         for item in made.items
     ]  # fmt: skip
@@ -131,7 +131,7 @@ def rows_of(values: Mapping[str, Any], veil: Veil, leave: set[str] | frozenset[s
     """Return values by their names, each whole."""
     shown = veil.value(to_json(dict(values)))
     return [
-        Row(name, payloads.kind(value), value if isinstance(value, str) else marked.json_text(value))
+        Row(name, payloads.kind(value), value if isinstance(value, str) else marked.json_shown(value))
         for name, value in shown.items()
         if name not in leave
     ]
@@ -160,7 +160,7 @@ def headline(question: Question, made: Asked, veil: Veil) -> str:
         return f"{who} asks: {words}"
     if isinstance(payload, dict) and payload:
         return f"{who} asks about {', '.join(payload)}"
-    return f"{who} asks for an answer to {marked.json_text(payload, indent=None)}"
+    return f"{who} asks for an answer to {marked.json_shown(payload, indent=None)}"
 
 
 def _call(item: Item, veil: Veil) -> str:
@@ -168,7 +168,8 @@ def _call(item: Item, veil: Veil) -> str:
     if main is None:
         return f"{item.title}, without arguments"
     value = veil.value(to_json(item.args[main]), main)
-    text = value if isinstance(value, str) else marked.json_text(value, indent=None)
+    is_words = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
+    text = value if isinstance(value, str) else ", ".join(value) if is_words else marked.json_shown(value, indent=None)
     rest = len(item.args) - 1
     more = f" and {rest} more argument{'s' if rest > 1 else ''}" if rest else ""
     return f"{item.title} with {main} “{text}”{more}"

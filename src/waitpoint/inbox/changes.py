@@ -37,13 +37,13 @@ def changes(before: Any, after: Any) -> list[Change]:
 def _differ(old: Any, new: Any) -> bool:
     if old is MISSING or new is MISSING:
         return old is not new
-    return marked.json_text(old) != marked.json_text(new)
+    return marked.json_shown(old) != marked.json_shown(new)
 
 
 def _lines(old: Any, new: Any) -> Iterator[Line]:
     before, after = _text(old), _text(new)
     if isinstance(old, str) != isinstance(new, str) and MISSING not in (old, new):
-        before, after = marked.json_text(old).split("\n"), marked.json_text(new).split("\n")
+        before, after = marked.json_shown(old).split("\n"), marked.json_shown(new).split("\n")
     for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from _kept(before[a:b])
@@ -64,4 +64,4 @@ def _kept(lines: list[str]) -> Iterator[Line]:
 def _text(value: Any) -> list[str]:
     if value is MISSING:
         return []
-    return (value if isinstance(value, str) else marked.json_text(value)).split("\n")
+    return (value if isinstance(value, str) else marked.json_shown(value)).split("\n")

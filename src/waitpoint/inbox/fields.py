@@ -162,7 +162,9 @@ class Form:
             made.choices = [("true", "yes"), ("false", "no")]
         elif made.kind == "choice":
             values = made.schema["enum"]
-            made.choices = [(json.dumps(each), each if isinstance(each, str) else json.dumps(each)) for each in values]
+            made.choices = [
+                (json.dumps(each), marked.plain(each if isinstance(each, str) else json.dumps(each))) for each in values
+            ]
             made.is_nullable = made.is_nullable and None not in values
         else:
             return

@@ -32,7 +32,17 @@ def line(value: str, most: int = LINE_CHARS) -> Markup:
 def json_text(value: Any, indent: int | None = 2) -> str:
     """Return a value as JSON in which everything can be seen: what could not is escaped, and reads back to the same."""
     made = json.dumps(codec.to_json(value), ensure_ascii=False, indent=indent)
-    return "".join(_visible(part) for part in _parts_of_lines(made))
+    return plain(made)
+
+
+def json_shown(value: Any, indent: int | None = 2) -> str:
+    """Return a value as JSON for a page, where what hides in it is marked."""
+    return json.dumps(codec.to_json(value), ensure_ascii=False, indent=indent)
+
+
+def plain(value: str) -> str:
+    """Return text for places that take no marks: what hides is escaped."""
+    return "".join(_visible(part) for part in _parts_of_lines(value))
 
 
 def _visible(part: hidden.Part) -> str:

@@ -63,7 +63,7 @@ def page(request: Request, name: str, values: Mapping[str, Any], status: int = 2
         "csrf": safety.token_of(request),
         "caller": getattr(caller, "name", None),
         "can_answer": _may(caller, "answer"),
-        "path": request.url.path,
+        "signs_in": getattr(request.state, "signs_in", False),
     }
     text = _templates().get_template(name).render({**shared, **values})
     return safety.guard(request, HTMLResponse(text.encode("utf-8", "replace"), status))

@@ -29,11 +29,17 @@ from waitpoint.shown.secrets import Veil
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What the server gives to the pages: its host, who calls (a dependency), and the status number of an error."""
+    """What the server gives to the pages: its host, who calls (a dependency), and the status number of an error.
+
+    `sign_in` takes an API key and returns what puts the caller into a response's cookies, None for a key that is not
+    valid; `sign_out` takes the caller out of them. Without these nobody signs in.
+    """
 
     host: Callable[[Request], Host]
     caller: Callable[..., Any]
     status: Callable[[type[BaseException]], int]
+    sign_in: Callable[[Request, str], Awaitable[Callable[[Response], None] | None]] | None = None
+    sign_out: Callable[[Request, Response], None] | None = None
 
 
 def router_of(doors: Doors) -> APIRouter:
@@ -42,7 +48,7 @@ def router_of(doors: Doors) -> APIRouter:
     caller = Depends(doors.caller)
 
     async def known(request: Request, caller: Any = caller) -> None:
-        request.state.inbox_caller = caller
+        request.state.inbox_caller, request.state.signs_in = caller, doors.sign_in is not None
 
     class PageRoute(APIRoute):
         """A route whose errors are pages."""
@@ -71,7 +77,10 @@ def router_of(doors: Doors) -> APIRouter:
     ):
         private.add_api_route(path, endpoint, methods=["GET"], response_model=None)
     private.add_api_route("/questions/{question_id}", shown.answer, methods=["POST"], response_model=None)
-    router = APIRouter(include_in_schema=False)
+    private.add_api_route("/sign-out", shown.sign_out, methods=["POST"], response_model=None)
+    router = APIRouter(route_class=PageRoute, include_in_schema=False)
+    router.add_api_route("/inbox/sign-in", shown.sign_in_page, methods=["GET"], response_model=None)
+    router.add_api_route("/inbox/sign-in", shown.sign_in, methods=["POST"], response_model=None)
     router.add_api_route("/inbox/static/{version}/{name}", static_file, methods=["GET"], response_model=None)
     router.include_router(private)
     return router
@@ -235,6 +244,37 @@ class Pages:
         checkpoint_id = given.get("checkpoint") or None
         page = await offload(host.saver, threads.thread_page, host.saver, key, checkpoint_id, _registry(host, key))
         return pages.page(request, "thread.html", {"page": page, "is_served": host.graphs.name_of(key) is not None})
+
+    # --- who looks ---
+
+    async def sign_in_page(self, request: Request) -> Response:
+        """Ask for a key."""
+        there = safety.local(request, request.query_params.get("next"))
+        if self._doors.sign_in is None:
+            return safety.guard(request, RedirectResponse(there, 303))
+        return pages.page(request, "signin.html", {"next": there, "refused": False})
+
+    async def sign_in(self, request: Request) -> Response:
+        """Let in who has a key."""
+        sent = await _sent(request)
+        there = safety.local(request, sent.get("next"))
+        if self._doors.sign_in is None or not safety.is_own(request, sent):
+            return _refused_form(request)
+        signed = await self._doors.sign_in(request, sent.get("key", "").strip())
+        if signed is None:
+            return pages.page(request, "signin.html", {"next": there, "refused": True}, 401)
+        response = safety.guard(request, RedirectResponse(there, 303))
+        signed(response)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """Let the browser forget who looks."""
+        if not safety.is_own(request, await _sent(request)):
+            return _refused_form(request)
+        response = safety.guard(request, RedirectResponse(f"{safety.root(request)}/inbox/sign-in", 303))
+        if self._doors.sign_out is not None:
+            self._doors.sign_out(request, response)
+        return response
 
     # --- shared ---
 

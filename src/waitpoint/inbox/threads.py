@@ -145,7 +145,7 @@ def said(messages: Sequence[Any], veil: Veil) -> list[Said]:
     found = []
     for message in messages:
         if not isinstance(message, dict):
-            found.append(Said("other", "", veil.text(marked.json_text(message))))
+            found.append(Said("other", "", veil.text(marked.json_shown(message))))
             continue
         of = _fields(message)
         calls = [
@@ -175,7 +175,7 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        return "" if content is None else marked.json_text(content)
+        return "" if content is None else marked.json_shown(content)
     parts = [part if isinstance(part, str) else _block(part) for part in content]
     return "\n".join(part for part in parts if part)
 
@@ -186,7 +186,7 @@ def _block(block: Any) -> str:
             return str(block["text"])
         if block.get("type") in ("tool_use", "tool_call", "input_json_delta"):
             return ""  # a call is shown as one
-    return marked.json_text(block, indent=None)
+    return marked.json_shown(block, indent=None)
 
 
 def _moment(entry: timeline.Entry, veil: Veil) -> Moment:
@@ -197,7 +197,7 @@ def _moment(entry: timeline.Entry, veil: Veil) -> Moment:
         if entry.settles:
             made.note = question.reason or "" if question.status == "withdrawn" else question.comment or ""
             if question.status == "answered":
-                made.answer = marked.json_text(veil.value(to_json(question.answer)), indent=None)
+                made.answer = marked.json_shown(veil.value(to_json(question.answer)), indent=None)
     return made
 
 

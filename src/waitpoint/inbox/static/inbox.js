@@ -7,9 +7,14 @@
   const page = body.dataset.page;
   const $ = (selector, at = document) => at.querySelector(selector);
   const $$ = (selector, at = document) => [...at.querySelectorAll(selector)];
-  let changedAt = performance.now();
+  let changedAt = 0;
   const keysOn = () => localStorage.getItem("waitpoint-keys") !== "off";
-  const appeared = () => { changedAt = performance.now(); };
+  const appeared = () => {
+    changedAt = performance.now();
+    delete body.dataset.keys;
+    const tell = () => { if (performance.now() - changedAt < QUIET_MS) setTimeout(tell, 50); else body.dataset.keys = "ready"; };
+    tell();
+  };
 
   // --- times by the local clock
   const localTimes = (at) => {
@@ -167,5 +172,6 @@
   if (first) { first.scrollIntoView({ block: "center" }); if (first.matches("textarea, input, select")) first.focus(); }
   else if ($("#next") && !$(".card")?.dataset.open) $("#next").focus({ preventScroll: true });
   localTimes(document);
+  appeared();
   watch();
 })();

@@ -18,7 +18,9 @@ from tests.server.run_graphs import counted, noting
 from waitpoint.server import create_app
 
 folder = Path(sys.argv[1])
-listener = socket.create_server(("127.0.0.1", 0))
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+listener.bind(("127.0.0.1", 0))
+listener.listen(64)
 app = create_app({"noting": noting(folder), "counted": counted(folder)}, folder / "threads.db")
 
 

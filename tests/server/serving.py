@@ -24,7 +24,10 @@ class _Server(uvicorn.Server):
 @contextlib.asynccontextmanager
 async def served(app: FastAPI) -> AsyncGenerator[str]:
     """Serve an application on a free port of the loopback; the value is its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    # Named as TCP, for asyncio sends small pieces at once only where it sees that name.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(2048)
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2, ws="websockets-sansio"
     )

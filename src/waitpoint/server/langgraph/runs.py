@@ -17,6 +17,7 @@ from waitpoint.hosting.host import Host
 from waitpoint.ledger.base import ACTIVE, CancelAction, RunRow, RunStatus, run_active
 from waitpoint.server import sse
 from waitpoint.server.callers import Caller, TheCaller, TheHost, needs
+from waitpoint.server.langgraph import paging
 from waitpoint.server.langgraph.render import RunEvents, run_done
 from waitpoint.server.langgraph.run_answers import EVENTS, REFUSALS, VALUES, RunAnswer
 from waitpoint.server.langgraph.run_bodies import CancelBody, RunBody
@@ -84,10 +85,8 @@ async def listed(
     wanted: dict[str, Any] = {"thread_id": thread_id, "status": None if status is None else [status]}
     rows = await offload(host.ledger, lambda: host.ledger.runs(**wanted, limit=limit, offset=offset))
     total = await offload(host.ledger, lambda: host.ledger.count_runs(**wanted))
-    response.headers["X-Pagination-Total"] = str(total)
-    if offset + len(rows) < total:
-        response.headers["X-Pagination-Next"] = str(offset + len(rows))
-    return [{k: v for k, v in run_json(row).items() if not select or k in select} for row in rows]
+    paging.tell(response, total, offset, len(rows))
+    return [paging.selected(run_json(row), select) for row in rows]
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}", response_model=RunAnswer, dependencies=[needs("read")])

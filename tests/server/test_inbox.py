@@ -94,26 +94,26 @@ async def test_the_list_is_a_view_of_the_store_over_all_threads(at: Desk) -> Non
     first = await at.asked(desk.send_mail(), thread="first")
     await at.asked(desk.plain({"question": "Second?"}), thread="second")
     page = (await at.http.get("/inbox")).text
-    assert "assistant wants to call send_mail with to “ana@example.com, finance@example.com” and 4 more" in page
-    assert page.index("Second?") < page.index("send_mail with")  # newest first
+    assert "assistant wants to call send_mail(to: “ana@example.com, finance@example.com”, 4 more)" in page
+    assert page.index("Second?") < page.index("send_mail(")  # newest first
     oldest = (await at.http.get("/inbox?order=oldest")).text
-    assert oldest.index("send_mail with") < oldest.index("Second?")
+    assert oldest.index("send_mail(") < oldest.index("Second?")
     (question,) = at.ids(first)
     answered = await at.send(await at.card(question), way="approve")
     assert answered.status_code == 303
     page = (await at.http.get("/inbox")).text
-    assert page.index("Second?") < page.index("Done lately") < page.index("send_mail with")
+    assert page.index("Second?") < page.index("Done lately") < page.index("send_mail(")
     assert "approved" in page
 
 
 async def test_filters_leave_what_fits_and_say_how_much_there_is(at: Desk) -> None:
     await at.asked(desk.send_mail(), desk.plain(desk.DOUBT), desk.plain({"question": "Which colour?"}))
     tool = (await at.http.get("/inbox/list?tool=send_mail")).text
-    assert "send_mail with" in tool
+    assert "send_mail(" in tool
     assert "Which colour?" not in tool
     text = (await at.http.get("/inbox/list?text=COLOUR")).text
     assert "Which colour?" in text
-    assert "send_mail with" not in text
+    assert "send_mail(" not in text
     none = (await at.http.get("/inbox/list?graph=other")).text
     assert "Show all 3" in none
 

@@ -166,13 +166,12 @@ def headline(question: Question, made: Asked, veil: Veil) -> str:
 def _call(item: Item, veil: Veil) -> str:
     main = payloads.main_argument(item.args)
     if main is None:
-        return f"{item.title}, without arguments"
+        return f"{item.title}()"
     value = veil.value(to_json(item.args[main]), main)
     is_words = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
     text = value if isinstance(value, str) else ", ".join(value) if is_words else marked.json_shown(value, indent=None)
     rest = len(item.args) - 1
-    more = f" and {rest} more argument{'s' if rest > 1 else ''}" if rest else ""
-    return f"{item.title} with {main} “{text}”{more}"
+    return f"{item.title}({main}: “{text}”{f', {rest} more' if rest else ''})"
 
 
 def answer_words(question: Question) -> str:

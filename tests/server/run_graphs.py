@@ -110,6 +110,20 @@ def asking_later(gate: Gate) -> Any:
     return graph.add_edge(START, "plan").add_edge("plan", "review").compile(name="later")
 
 
+def asking_beside(gate: Gate) -> Any:
+    """Return a graph that asks in one step beside one that waits at a gate."""
+
+    async def slow(state: Log) -> Any:
+        await gate.through()
+        return {"log": ["slow"]}
+
+    async def ask(state: Log) -> Any:
+        return {"log": [interrupt("go on?")]}
+
+    graph = StateGraph(Log).add_node(ask).add_node(slow).add_edge(START, "ask").add_edge(START, "slow")
+    return graph.compile(name="beside")
+
+
 def counted(folder: Path) -> Any:
     """Return a graph whose steps leave a line each in a file of their thread, before and after a question."""
 

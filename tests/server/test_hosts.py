@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 
 from tests.server.graphs import asking
-from tests.server.run_graphs import Gate, held
+from tests.server.run_graphs import Gate, asking_beside, held
+from waitpoint.checkpoint.base import PendingFilter
 from waitpoint.checkpoint.sqlite import SqliteSaver
+from waitpoint.engine import answers
 from waitpoint.errors import NotFoundError
 from waitpoint.hosting.host import Host
 from waitpoint.hosting.requests import RunRequest
 from waitpoint.hosting.results import result_of
 from waitpoint.ledger.base import LogEntry, RunRow
 from waitpoint.ledger.sqlite import SqliteLedger
+from waitpoint.records import Answer
 
 MODES = ["values"]
 
@@ -135,3 +138,26 @@ async def test_readers_leave_nothing_behind(tmp_path: Path) -> None:
         assert not host.hub._readers
         assert not host.hub._waiting
         assert not host.hub._counts
+
+
+@pytest.mark.parametrize("by_host", [True, False])
+async def test_an_answer_that_comes_after_a_cancellation_sets_the_thread_going(tmp_path: Path, by_host: bool) -> None:
+    gate = Gate()
+    async with started(tmp_path / "x.db", beside=asking_beside(gate)) as host:
+        run = await begun(host, "beside", input={"log": []})
+        await gate.reached.wait()
+        await host.cancel(run.id)
+        seen = host.ledger.thread("t")
+        assert seen is not None
+        (row,) = host.saver.questions(PendingFilter("t"))
+        assert (seen.status, row.status) == ("interrupted", "open")
+        gate.opened.set()
+        if by_host:
+            await host.answer(row.id, Answer("yes", by="ana"))
+        else:
+            answers.answer(host.saver, row.id, "yes")
+        async for entry in host.follow("t"):
+            if entry is not None and entry.kind == "end" and entry.run_id != run.id:
+                break
+        state = host.graphs["beside"].get_state({"configurable": {"thread_id": "t"}})
+        assert (sorted(state.values["log"]), state.next) == (["slow", "yes"], ())

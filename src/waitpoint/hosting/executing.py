@@ -205,6 +205,8 @@ class Execution:
         row = await offload(self._saver, self._saver.thread, self._key)
         self._journal.put([self._recorder.lifecycle("interrupted")])
         outcome = {"checkpoint_id": None if row is None else row.head, "cancelled": True}
+        if row is not None:
+            outcome["answer_seq"] = row.answer_seq  # an answer that comes later sets the thread going again
         # A thread that came to a question first waits for its answer as ever.
         rests = row is None or row.status == "waiting" or (self.run.cancel == "rollback" and row.status != "ready")
         return Ended("interrupted", outcome, None if rests or row is None else row.fence)

@@ -233,7 +233,14 @@ class Host:
         seen = self.ledger.thread(row.key.thread_id)
         if seen is None:
             return True
-        return not seen.is_active and seen.record.halted != row.fence and seen.record.key in (None, row.key)
+        if seen.is_active or seen.record.key not in (None, row.key):
+            return False
+        return seen.record.halted != row.fence or self._was_answered(row)
+
+    def _was_answered(self, row: ThreadRow) -> bool:
+        """Whether an answer came after a thread's last run was cancelled."""
+        last = self.ledger.runs(thread_id=row.key.thread_id, limit=1)
+        return bool(last) and last[0].outcome.get("answer_seq", row.answer_seq) != row.answer_seq
 
     def _adopt(self, row: ThreadRow, name: str, answered: Sequence[str]) -> None:
         at = clock.now()

@@ -7,6 +7,7 @@ lost when something in it is wrong.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -273,7 +274,7 @@ def _parsed(made: Field) -> Any:
         made.error = "A whole number is wanted"
         return MISSING
     try:
-        value = json.loads(text.removeprefix("+"), parse_constant=_refuse)
+        value = json.loads(text.removeprefix("+"), parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         made.error = "A number is wanted" if made.kind in ("integer", "number") else f"This is no JSON: {error}"
         return MISSING
@@ -285,6 +286,11 @@ def _parsed(made: Field) -> Any:
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} has no form in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else float(_refuse(text))
 
 
 def attach(made: Field, place: tuple[Any, ...], text: str) -> bool:

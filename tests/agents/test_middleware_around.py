@@ -253,7 +253,7 @@ async def test_a_model_that_keeps_failing_ends_the_run_with_a_message(how: str) 
     model = Scripted(TimeoutError("slow"), TimeoutError("slow"))
     agent = create_agent(model, [], middleware=[ModelRetryMiddleware(initial_delay=0, max_retries=1)])
     last = (await run(agent, how, "hi"))["messages"][-1]
-    assert last.text == "The model call failed after 2 attempts with TimeoutError: slow"
+    assert last.text == "Model call failed after 2 attempts with TimeoutError: slow"
 
 
 @both

@@ -66,7 +66,7 @@ def test_a_model_that_answers_is_asked_once(how: str) -> None:
 @both
 def test_after_the_last_attempt_a_message_says_what_failed(how: str) -> None:
     provider = Provider(own=ModelRateLimitError("slow down"))
-    assert run(retry(), provider, how) == "The model call failed after 3 attempts with ModelRateLimitError: slow down"
+    assert run(retry(), provider, how) == "Model call failed after 3 attempts with ModelRateLimitError: slow down"
     assert provider.asked == ["own"] * 3
 
 

@@ -102,6 +102,11 @@ def arguments_that_do_not_fit(lib: Library, notes: list[Any]) -> Agent:
 
 
 @program
+def two_arguments_that_do_not_fit(lib: Library, notes: list[Any]) -> Agent:
+    return Agent([calls(("add", "c1", {"a": "one"})), "ok"], [add])
+
+
+@program
 def a_tool_raises(lib: Library, notes: list[Any]) -> Agent:
     return Agent([calls(("fail", "c1", {"how": "badly"}))], [fail])
 

@@ -49,4 +49,4 @@ class ModelRetryMiddleware(RetryingMiddleware):
         return await atried(self, lambda: handler(request), self._failed)
 
     def _failed(self, error: Exception, attempts: int) -> ModelResponse[Any]:
-        return ModelResponse([AIMessage(content=self.failure_text("The model call", error, attempts))])
+        return ModelResponse([AIMessage(content=self.failure_text("Model call", error, attempts))])

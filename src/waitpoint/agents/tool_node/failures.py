@@ -26,7 +26,7 @@ def invalid_arguments(
         return None
     lines = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in own]
     shown = {key: value for key, value in args.items() if key not in hidden}
-    return ToolInvocationError(name, error, shown, "\n ".join(lines), own)
+    return ToolInvocationError(name, error, shown, "\n".join(lines), own)
 
 
 def without_inputs(error: ValidationError, title: str, place: tuple[str | int, ...] = ()) -> ValidationError:

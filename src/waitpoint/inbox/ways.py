@@ -74,15 +74,22 @@ def asked(question: Question, veil: Veil, sent: Sent | None = None) -> Asked:
     """Return how a question can be answered; fields hold what was `sent`."""
     payload = to_json(question.value)
     maker = _Maker(question, payload, veil, sent)
+    try:
+        return _of_known(maker, question, payload) or maker.other()
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError):
+        return maker.anything()  # only the shape is like one that is known, or the schema leads nowhere
+
+
+def _of_known(maker: _Maker, question: Question, payload: Any) -> Asked | None:
+    """Return the ways of a payload of a known kind, None if it is of no such kind."""
     review = review_of(question)
     if review is not None:
         return maker.calls(review)
     if (old := _old_form(payload)) is not None:
         return maker.old(old, is_list=isinstance(payload, list))
     if payloads.is_in_doubt(payload):
-        return Asked(
-            "doubt", [maker.item(maker.branches(_DOUBT_SCHEMA), args=payloads.doubted_arguments(payload))], _first
-        )
+        item = maker.item(maker.branches(_DOUBT_SCHEMA) or maker.free(), args=payloads.doubted_arguments(payload))
+        return Asked("doubt", [item], _first)
     given = payload.get("type") if isinstance(payload, dict) else None
     if given in ("frontend_tool", "tool") and (tool := _browser_call(payload)) is not None:
         return maker.browser(*tool)
@@ -90,7 +97,7 @@ def asked(question: Question, veil: Veil, sent: Sent | None = None) -> Asked:
         return maker.text()
     if given == "approval":
         return Asked("question", [maker.item(maker.yes_or_no())], _first)
-    return maker.other()
+    return None
 
 
 def _first(answers: list[Any]) -> Any:
@@ -243,7 +250,7 @@ class _Maker:
 
     def other(self) -> Asked:
         if self.schema is None:
-            return Asked("question", [self.item(self._free())], _first)
+            return self.anything()
         whole = resolved(self.schema, self.schema.get("$defs", {}))
         if whole.get("type") == "boolean":
             return Asked("question", [self.item(self._yes_no_plain())], _first)
@@ -263,7 +270,10 @@ class _Maker:
         yes = Way("yes", "Yes", _constant(True), None, "y", "good")
         return [yes, Way("no", "No", _constant(False), None, "n", "danger", opens=False)]
 
-    def _free(self) -> list[Way]:
+    def anything(self) -> Asked:
+        return Asked("question", [self.item(self.free())], _first)
+
+    def free(self) -> list[Way]:
         field_name = self.payload.get("field") if isinstance(self.payload, dict) else None
         label = field_name if isinstance(field_name, str) and field_name else "Answer"
         text = self.form().field("1.text", TEXT, label=label)

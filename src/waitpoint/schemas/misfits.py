@@ -19,7 +19,7 @@ Misfit = tuple[tuple[str | int, ...], str, str]
 def misfits(error: jsonschema_rs.ValidationError, answer: Any, schema: Mapping[str, Any]) -> Iterator[Misfit]:
     """Yield what is wrong in the terms of a person: the missing or unexpected key, the branch that was meant."""
     kind: Any = error.kind
-    place = tuple(error.instance_path)
+    place = _place(answer, error.instance_path)
     if kind.name in {"oneOf", "anyOf"} and getattr(kind, "context", None):
         yield from _in_branches(error, answer, schema)
     elif kind.name == "required":
@@ -50,20 +50,24 @@ def _in_branches(error: jsonschema_rs.ValidationError, answer: Any, schema: Mapp
     if len(meant) == 1:
         yield from (line for each in meant[0] for line in misfits(each, answer, schema))
     elif (key := _missed_by_all(branches, depth)) is not None:
-        yield (*error.instance_path, key), "missing", "Field required"
+        yield (*_place(answer, error.instance_path), key), "missing", "Field required"
     elif all(_is_of_another_type(branch, depth) for branch in branches) and branches:
         first = branches[0][0]
         same = all(branch[0].message == first.message for branch in branches)
-        yield tuple(error.instance_path), "type" if same else kind.name, first.message if same else error.message
+        yield (
+            _place(answer, error.instance_path),
+            "type" if same else kind.name,
+            first.message if same else error.message,
+        )
     else:
-        yield tuple(error.instance_path), kind.name, error.message
+        yield _place(answer, error.instance_path), kind.name, error.message
 
 
 def _by_tag(
     error: jsonschema_rs.ValidationError, answer: Any, schema: Mapping[str, Any], tag: Tagged
 ) -> Iterator[Misfit]:
     kind: Any = error.kind
-    place = tuple(error.instance_path)
+    place = _place(answer, error.instance_path)
     chosen = _at(answer, error.instance_path)
     if tag.key not in chosen:
         yield (*place, tag.key), "missing", "Field required"
@@ -106,9 +110,34 @@ def _lacks_key(error: jsonschema_rs.ValidationError, depth: int) -> bool:
 
 
 def _at(answer: Any, path: list[str | int]) -> Any:
-    for step in path:
+    for step in _place(answer, path):
         answer = answer[step]
     return answer
+
+
+def _place(answer: Any, path: list[str | int]) -> tuple[str | int, ...]:
+    """Return a path with the keys that the answer has: the validator writes digits as a number and leaves out empty keys."""
+    place: list[str | int] = []
+    for step in path:
+        while isinstance(answer, dict) and (key := _key(answer, step)) is None and "" in answer:
+            place.append("")
+            answer = answer[""]
+        found = key if isinstance(answer, dict) else step
+        if found is None:
+            break
+        place.append(found)
+        answer = answer[found]
+    return tuple(place)
+
+
+def _key(answer: dict[str, Any], step: str | int) -> str | None:
+    names = (str(step), *(name for name in answer if isinstance(step, int) and _number(name) == step))
+    return next((name for name in names if name in answer), None)
+
+
+def _number(name: str) -> int | None:
+    digits = name.removeprefix("+")
+    return int(digits) if digits.isascii() and digits.isdecimal() else None
 
 
 def _shifted(line: Misfit, depth: int, name: str | None) -> Misfit:

@@ -58,6 +58,8 @@ IMPORTED_WHEN_USED = {
     "redis": "only caches in Redis",
     "rich": "only the command line on a terminal",
     "typer": "only the command line",
+    "waitpoint.server": "only `serve`, and what it needs comes with an extra",
+    "watchfiles": "only `serve --reload`",
     "xxhash": "only threads that come from LangGraph",
     "zoneinfo": "2 ms, and few values have any",
     "zstandard": "only values that are large enough to compress",

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, deciding, exits, importing, keeping, listing, starting, terminal, tracing
+from waitpoint.cli import answering, deciding, exits, importing, keeping, listing, serving, starting, terminal, tracing
 from waitpoint.cli.migrate import migrate
 from waitpoint.version import __version__
 
@@ -90,6 +90,7 @@ def _app() -> typer.Typer:
     app.command("continue")(starting.go_on)
     app.add_typer(_threads(), name="threads")
     app.command("trace")(tracing.trace)
+    app.command("serve")(serving.serve)
     app.command("migrate")(migrate)
     app.command("import")(importing.bring)
     return app

@@ -17,7 +17,7 @@ def open_store(url: str, folder: Path, *, create: bool) -> BaseCheckpointSaver:
 
     Raises `ConfigError` for a URL of no store, `NotFoundError` where there is none yet.
     """
-    path = _path_of(url, folder)
+    path = path_of(url, folder)
     if path.is_dir():
         raise StoreError(f"'{path}' is a folder, and threads are kept in a file; name a file in it")
     if not path.exists():
@@ -32,7 +32,8 @@ def open_store(url: str, folder: Path, *, create: bool) -> BaseCheckpointSaver:
     return saver
 
 
-def _path_of(url: str, folder: Path) -> Path:
+def path_of(url: str, folder: Path) -> Path:
+    """Return the file that a URL names. Raises `ConfigError`."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise ConfigError(f"'{url}' is not the URL of a store; write {_SQLITE}{url.removeprefix('./')}")

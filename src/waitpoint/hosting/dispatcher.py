@@ -71,6 +71,11 @@ class EmbeddedDispatcher:
         """The ids of the runs that are executed here."""
         return list(self._tasks)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether due runs are being looked for."""
+        return bool(self._loops) and not any(loop.done() for loop in self._loops)
+
     def wake(self, thread_id: str) -> None:  # noqa: ARG002 - the queue is the ledger; a thread's name is not needed
         self._due.set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from waitpoint import clock, ids
@@ -57,6 +57,7 @@ class Host:
         self.hub = Hub()
         self.journal = Journal(ledger, self.hub)
         self.dispatcher = EmbeddedDispatcher(self.graphs, ledger, self.journal, ended=self._run_ended)
+        self.on_ended: list[Callable[[RunRow, Ended], None]] = []  # who is told of each run that ended here
         self.keep_log_seconds = KEEP_LOG_SECONDS
         self._loops: list[asyncio.Task[None]] = []
         self._tidy_at = 0.0
@@ -179,6 +180,8 @@ class Host:
 
     async def _run_ended(self, run: RunRow, ended: Ended) -> None:
         """Do what comes after a run."""
+        for heard in self.on_ended:
+            heard(run, ended)
 
     # --- upkeep ---
 

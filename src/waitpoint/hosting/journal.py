@@ -27,6 +27,11 @@ class Journal:
         self._lock = asyncio.Lock()
         self._writing: asyncio.Task[None] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """How many entries are not stored yet."""
+        return len(self._pending)
+
     def put(self, entries: Sequence[LogEntry]) -> None:
         """Have entries stored as soon as may be."""
         self._pending += entries

@@ -14,7 +14,9 @@ from waitpoint.engine.runner import Runner
 from waitpoint.hosting.host import Host
 from waitpoint.inbox import Doors, router_of
 from waitpoint.ledger.sqlite import SqliteLedger
-from waitpoint.server import callers, errors, langgraph
+from waitpoint.server import callers, errors, health, langgraph
+from waitpoint.server.metrics import Metrics
+from waitpoint.server.observing import Observed, Streams
 from waitpoint.server.webhooks import Webhooks
 from waitpoint.store.sqlite import SqliteStore
 from waitpoint.version import __version__
@@ -50,11 +52,15 @@ def app_of(host: Host, webhook_hosts: Sequence[str] | None = None) -> FastAPI:
             yield
         finally:
             await hooks.stop()
-            await host.stop()
+            await host.stop(patience=0.5)
 
     app = FastAPI(title="Waitpoint", version=__version__, lifespan=lifespan)
     app.state.host, app.state.webhooks = host, hooks
+    app.state.is_guarded = False  # whether callers must say who they are
+    app.state.streams, app.state.metrics = Streams(), Metrics(host)
+    app.add_middleware(Observed, streams=app.state.streams, metrics=app.state.metrics)
     errors.install(app)
+    app.include_router(health.router)
     app.include_router(langgraph.router)
     app.include_router(router_of(Doors(callers.host_of, callers.caller_of, errors.status_of)))
     return app

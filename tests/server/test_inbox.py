@@ -13,10 +13,12 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
+from langgraph_sdk import get_client
 
 from tests.browser import desk
 from tests.server.serving import served
 from waitpoint.checkpoint.sqlite import SqliteSaver
+from waitpoint.engine import answers
 from waitpoint.graph import START, StateGraph
 from waitpoint.hosting.host import Host
 from waitpoint.inbox import Doors, router_of
@@ -338,6 +340,57 @@ async def test_the_next_page_is_never_one_of_another_server(at: Desk) -> None:
     page = await at.http.get(sent.headers["location"])
     assert 'href="//evil.example' not in page.text
     assert 'href="https://evil.example' not in page.text
+
+
+async def test_open_pages_hear_of_what_another_process_changes(at: Desk) -> None:
+    thread = await at.asked(desk.send_mail(), desk.plain({"question": "Other?"}))
+    saver = SqliteSaver(at.path)
+    async with at.http.stream("GET", "/inbox/live") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert [line async for line in first_changes(stream, saver, thread)] == [
+            'data: {"waiting": 2}',
+            'data: {"waiting": 1}',
+        ]
+    saver.close()
+
+
+async def first_changes(stream: httpx.Response, saver: SqliteSaver, thread: str) -> AsyncGenerator[str]:
+    """Yield what is told at first, and what is told after a question was withdrawn elsewhere."""
+    count = 0
+    async for line in stream.aiter_lines():
+        if not line.startswith("data:") or (count and '"waiting": 2' in line):
+            continue
+        yield line
+        count += 1
+        if count == 2:
+            return
+        (question, *_) = saver.pending(thread_id=thread)
+        answers.withdraw(saver, question.id, "no longer needed", "bo")
+
+
+async def test_an_answer_on_which_its_step_failed_can_be_given_again_and_says_so(tmp_path: Path) -> None:
+    def pick(state: dict[str, Any]) -> dict[str, Any]:
+        return {"n": int(interrupt("Which number?"))}
+
+    graph = StateGraph(dict).add_node("pick", pick).add_edge(START, "pick").compile(name="picks")
+    app = create_app({"assistant": graph}, tmp_path / "threads.db")
+    as_caller(app, ANA)
+    async with served(app) as url, httpx.AsyncClient(base_url=url) as http, get_client(url=url) as client:
+        at = Desk(url, http, tmp_path / "threads.db")
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "assistant", input={"n": 0})
+        (question,) = at.ids(thread)
+        await at.send(await at.card(question), way="text", **{"1.text": "many"})
+        runs = await client.runs.list(thread)
+        with contextlib.suppress(Exception):
+            await client.runs.join(thread, runs[0]["run_id"])
+        page = await at.card(question)
+        assert "It was answered before" in page.text
+        assert "by <b>ana</b>" in page.text
+        assert "many" in page.text
+        assert (await at.send(page, way="text", **{"1.text": "7"})).status_code == 303
+        runs = await client.runs.list(thread)
+        assert (await client.runs.join(thread, runs[0]["run_id"]))["n"] == 7
 
 
 # --- signing in -------------------------------------------------------------------------------------------------------

@@ -134,7 +134,8 @@ class Pages:
         """Show a question."""
         host = self._host(request, "read")
         question = await _found(host, question_id)
-        return await self._card(request, card_of(question), Draft(card_of(question), {}))
+        card = card_of(question)
+        return await self._card(request, card, Draft(card, {}))
 
     async def state(self, request: Request, question_id: str) -> Response:
         """Return what a card has to say of its question's state now."""

@@ -163,6 +163,19 @@ async def test_enter_in_a_field_never_decides_and_keys_can_be_turned_off(browser
     assert "/questions/" in page.url
 
 
+async def test_a_short_reason_can_be_taken_and_changed(browser: Browser, url: str) -> None:
+    thread = await desk.asked(url, desk.send_mail())
+    page = await opened(browser, f"{url}/inbox")
+    await press(page, "o", "n")
+    await page.get_by_role("button", name="Wrong target").click()
+    await page.keyboard.press("End")
+    await page.keyboard.type(": ask Bo")
+    await press(page, "Control+Enter")
+    await settled(page)
+    assert await desk.log_of(url, thread) == [{"type": "reject", "message": "Wrong target: ask Bo"}]
+    assert trouble(page) == []
+
+
 # --- two people -------------------------------------------------------------------------------------------------------
 
 

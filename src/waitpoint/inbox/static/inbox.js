@@ -162,6 +162,8 @@
   showKeys();
   document.addEventListener("click", async (event) => {
     const act = event.target.closest("[data-act]")?.dataset.act;
+    const reason = event.target.closest("[data-reason]");
+    if (reason) { const field = document.getElementById(reason.dataset.reason); field.value = reason.textContent; field.focus(); }
     if (act === "keys") { localStorage.setItem("waitpoint-keys", keysOn() ? "off" : "on"); showKeys(); }
     if (act === "help") $("#help").showModal();
     if (act === "copy") { await navigator.clipboard.writeText(await (await fetch(`${base}/questions/${$(".card").dataset.id}/payload`)).text()); event.target.textContent = "Copied"; }

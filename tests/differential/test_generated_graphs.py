@@ -25,6 +25,7 @@ FAMILIES = {
     "time travel": (Flavour(), ALL),
     "breakpoints": (Flavour(linear=True, stops=True), ALL),
     "graphs in graphs": (Flavour(depth=1), FORWARD),
+    "upward": (Flavour(depth=2, linear=True, upward=True), FORWARD),
     "three deep": (Flavour(depth=2, linear=True, memories=MEMORIES), ALL),
 }
 

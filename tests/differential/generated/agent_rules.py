@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from tests.differential.generated.agent_shapes import Shape
 from tests.differential.generated.rules import documented
@@ -17,7 +17,9 @@ RUN_KEYS = ("run_model_call_count", "run_tool_call_count")
 def levelled(value: Any, mode: str | None) -> Any:
     """Return a value without what is meant to differ; `mode` is how an agent asks about calls."""
     if isinstance(value, ToolMessage):
-        return compact(unframed(misfit(value)))
+        return limited(compact(unframed(misfit(value))))
+    if isinstance(value, AIMessage):
+        return limited(value)
     if isinstance(value, dict):
         return {key: levelled(part, mode) for key, part in value.items() if key not in OWN_KEYS and is_lasting(key)}
     if type(value) in {list, tuple}:
@@ -36,6 +38,13 @@ def is_lasting(key: Any) -> bool:
 def beside_questions(around: tuple[str, ...]) -> tuple[str, ...]:
     """Return what may stand around an agent that pauses."""
     return tuple(name for name in around if "limit" not in name)
+
+
+@documented("texts about limits that are reached are LangChain's")
+def limited(message: Any) -> Any:
+    """Return a message with the same words about a limit."""
+    is_about = re.search("(?i)(call limits? |the limit of (model|tool) calls)", str(message.content))
+    return message.model_copy(update={"content": "limited"}) if is_about else message
 
 
 @documented("a misfit in the final answer is told to the model as a success")

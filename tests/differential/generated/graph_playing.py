@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.generated import rules, telling
 from tests.differential.generated.graph_building import Builder
-from tests.differential.generated.graph_shapes import SENT, Graph, is_linear
+from tests.differential.generated.graph_shapes import SENT, Graph, inner_graphs, is_linear
 from tests.differential.generated.scripts import How, Script, Step
 from tests.differential.play import CONFIG, Library
 
@@ -25,6 +25,7 @@ class Player:
         self.kind = ""
         self.was_updated = any(node.handled for node in graph.nodes)  # in the record of the step
         self.in_order = is_linear(graph)
+        self.upward = {n.name for g in inner_graphs(graph) for n in g.nodes if n.goto and n.goto[0].startswith("^")}
         self.story: list[Any] = []
 
     def play(self, script: Script) -> list[Any]:
@@ -35,6 +36,8 @@ class Player:
             came = getattr(self, step.kind)(step)
             if came is None:
                 continue
+            if rules.is_cut(came, step.kind):
+                return [*self.story, (step.kind, "cut")]
             self.story.append((step.kind, came))
             if "InvalidUpdateError" in (came, came[-1] if isinstance(came, tuple) else None):
                 return self.story  # there such a thread cannot even be read
@@ -168,7 +171,7 @@ class Player:
                     parts.append(part)  # noqa: PERF402 - what came before an error counts
         except Exception as raised:
             error = rules.error(raised)
-        told = [self.split(part, how) for part in parts]
+        told = rules.without_tasks([self.split(part, how) for part in parts], self.upward)
         return rules.parts(told, in_order=self.in_order, durability=self.durability), error
 
     async def collect(self, parts: list[Any], given: Any, config: Any, options: Any) -> None:

@@ -103,7 +103,8 @@ def told_part(mode: str, data: Any, names: Names) -> Any:
     if mode == "tasks":
         found = {key: told(part) for key, part in data.items() if key not in {"id", "interrupts", "error", "metadata"}}
         if "triggers" in found:
-            found["triggers"] = sorted({re.sub("^join:.*:", "branch:to:", trigger) for trigger in found["triggers"]})
+            led = [f"branch:to:{found['name']}" if trigger == "__start__" else trigger for trigger in found["triggers"]]
+            found["triggers"] = sorted({re.sub("^join:.*:", "branch:to:", trigger) for trigger in led})
         found["id"] = names.text(data["id"])
         if "interrupts" in data:
             found |= {"interrupts": questions(data["interrupts"]), "error": told_error(data["error"])}

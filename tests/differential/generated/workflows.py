@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import itertools
 from collections import Counter
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from tests.differential.generated import rules, telling
+from tests.differential.generated.scripts import How
 from tests.differential.play import CONFIG, Library
 
 
@@ -116,19 +119,43 @@ class Player:
                 found.append(self.tasks[act.kind](at).result())
         return found
 
-    def play(self, runs: int) -> list[Any]:
-        """Return what each call came to, and what was asked after it."""
+    def play(self, runs: int, hows: tuple[How, ...]) -> list[Any]:
+        """Return what each call came to, what was asked after it, and at the end the history."""
         story: list[Any] = []
+        calls = itertools.cycle(hows)
         for run in range(runs):
             given: Any = run
             for answer in range(20):
-                try:
-                    came = self.graph.invoke(given, CONFIG)
-                except Exception as error:
-                    return [*story, rules.error(error)]
+                came, error = self.call(given, next(calls))
+                if error:
+                    return [*story, error]
                 asked = rules.asked_once(self.graph.get_state(CONFIG).interrupts)
-                story.append((telling.told(came) if not asked else "asks", asked))
+                story.append((came if not asked else "asks", asked))
                 if not asked:
                     break
                 given = self.library.Command(resume=f"answer {answer}")
-        return story
+        return [*story, *[self.past(snapshot) for snapshot in self.graph.get_state_history(CONFIG)]]
+
+    def past(self, snapshot: Any) -> Any:
+        """Tell a snapshot of the history."""
+        return telling.told(snapshot.values), sorted(snapshot.next), telling.told_metadata(snapshot.metadata)
+
+    def call(self, given: Any, how: How) -> tuple[Any, str | None]:
+        """Make a call; return its result or parts, and its error."""
+        parts: list[Any] = []
+        options = {"stream_mode": list(how.modes), "subgraphs": True}
+        try:
+            if not how.modes:
+                run = self.graph.ainvoke if how.later else self.graph.invoke
+                came = run(given, CONFIG)
+                return telling.told(asyncio.run(came) if how.later else came), None
+            if how.later:
+                asyncio.run(self.collect(parts, given, options))
+            else:
+                parts += self.graph.stream(given, CONFIG, **options)
+        except Exception as error:
+            return None, rules.error(error)
+        return rules.parts(rules.without_tasks(parts, ["failing"]), in_order=False, durability=None), None
+
+    async def collect(self, parts: list[Any], given: Any, options: Any) -> None:
+        parts += [part async for part in self.graph.astream(given, CONFIG, **options)]

@@ -2,13 +2,15 @@
 
     python examples/cleanup.py [--fresh] [--folder FOLDER] [--model PROVIDER:MODEL]
 
-On a terminal it asks there. Without one it prints what waits and the commands that decide. Stop it as you like, with Ctrl-C
-or kill -9: started again it goes on where it was. The agent is in cleanup_agent.py, the terminal's side in review.py.
+On a terminal it asks there and in the browser, and whoever is first decides. Without one it prints what waits and the
+commands that decide. Stop it as you like, with Ctrl-C or kill -9: started again it goes on where it was. The agent is in
+cleanup_agent.py, the terminal's side in review.py, the browser's in browser.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import getpass
 import os
 import shlex
@@ -21,9 +23,10 @@ from typing import Any
 if __name__ == "__main__":  # the imports take a second or two, and nothing is open yet: Ctrl-C simply ends it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+from browser import at_rest, server
 from cleanup_agent import TASK, Folder, make_agent
 from pydantic import ValidationError
-from review import allowed_decisions, answer_to, printable
+from review import AnsweredElsewhereError, allowed_decisions, answer_to, printable
 from scratch_files import make_files
 
 from waitpoint.checkpoint.sqlite import SqliteSaver
@@ -71,18 +74,13 @@ def main() -> int:
         put(memory, model)
         try:
             go_on(agent)
-            on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-            if on_terminal:
-                print(f"\nAnother terminal can decide too: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
-            while questions := waiting(saver):
-                if not on_terminal:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                if questions := waiting(saver):
                     tell_how_to_decide(questions, place)
                     return 0
-                answer = answer_to(questions[0], len(questions), files.described)
-                if answer is None:
-                    print("\nWhat you decided is kept; `make demo` goes on here.")
-                    return 0
-                run(agent, Command(resume={questions[0].id: Answer(answer, by=getpass.getuser())}))
+            elif waiting(saver) and not decide(agent, saver, place, files):
+                print("\nWhat you decided is kept; `make demo` goes on here.")
+                return 0
         except KeyboardInterrupt:
             print("\nStopped. Nothing is lost: `make demo` goes on here.")
             return 130
@@ -92,6 +90,30 @@ def main() -> int:
             return 1
         report(state.values["messages"], place)
     return 0
+
+
+def decide(agent: Any, saver: SqliteSaver, place: Path, files: Folder) -> bool:
+    """Have all questions answered, here or in the browser; False if the person leaves."""
+    with server(place) as inbox:
+        if address := inbox():
+            print(f"\nIn the browser you can decide too: {address}")
+        print(f"Another terminal can as well: cd {shlex.quote(str(place))}; {waitpoint(place)} inbox")
+        while True:
+            while not (questions := waiting(saver)):
+                at_rest(saver, THREAD)
+                if not waiting(saver):
+                    return True
+            first = questions[0]
+            try:
+                is_open = functools.partial(saver.pending, ids=[first.id])
+                answer = answer_to(first, len(questions), files.described, is_open)
+            except AnsweredElsewhereError:
+                told = saver.pending(ids=[first.id], answerable=False)
+                print(f"\n  {printable((told and told[0].by) or 'Somebody')} answered this meanwhile.")
+                continue
+            if answer is None:
+                return False
+            run(agent, Command(resume={first.id: Answer(answer, by=getpass.getuser())}))
 
 
 def arguments() -> argparse.Namespace:
@@ -187,7 +209,8 @@ def tell_how_to_decide(questions: list[Question], place: Path) -> None:
     count = "1 decision waits" if len(questions) == 1 else f"{len(questions)} decisions wait"
     print(f"\n{count}. This is no terminal, so decide from the command line:\n")
     print(f"    cd {shlex.quote(str(place))}")
-    print(f"    {command} inbox\n")
+    print(f"    {command} inbox")
+    print(f"    {command} serve     # or in the browser, at http://127.0.0.1:2024/inbox\n")
     for question in questions:
         name, args, short = question.value["name"], question.value["args"], question.id[:8]
         if question.value["type"] == "in_doubt":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,25 +24,34 @@ drafts: dict[str, str] = {}
 """What was written in the editor, by question: if it was refused, it is there again."""
 
 
+class AnsweredElsewhereError(Exception):
+    """Somebody else was first, in the browser or in another terminal."""
+
+
+IsOpen = Callable[[], Any]  # what it returns is true while the question is open
+
+
 def allowed_decisions(question: Question) -> list[str]:
     """Return the decisions that a question's schema takes."""
     schema = question.response_schema or {}
     return list(branches_of(schema, schema.get("$defs", {})))
 
 
-def answer_to(question: Question, count: int, described: Callable[[str, dict[str, Any]], str]) -> dict[str, Any] | None:
-    """Show a question and read an answer to it; None to leave."""
+def answer_to(
+    question: Question, count: int, described: Callable[[str, dict[str, Any]], str], is_open: IsOpen
+) -> dict[str, Any] | None:
+    """Show a question and read an answer to it; None to leave. Raises `AnsweredElsewhereError`."""
     value = question.value
     print(f"\n[{count} to decide] {printable(value['name'])}")
     for line in card(value, described):
         print(f"  {line}")
     if value["type"] == "in_doubt":
-        key = key_pressed("  A crash left it open. (h)appened, (n)ot happened, (s)top, (q)uit? ", "hnsq")
+        key = key_pressed("  A crash left it open. (h)appened, (n)ot happened, (s)top, (q)uit? ", "hnsq", is_open)
         return None if key == "q" else {"type": IN_DOUBT[key]}
     allowed = allowed_decisions(question)
     prompt = f"  {', '.join([*(WORDS[kind] for kind in allowed), '(q)uit'])}? "
     letters = "".join(letter for letter, kind in KEYS.items() if kind in allowed)
-    while (key := key_pressed(prompt, f"{letters}q")) != "q":
+    while (key := key_pressed(prompt, f"{letters}q", is_open)) != "q":
         decision = decided(question, KEYS[key])
         if decision is not None:
             return decision
@@ -109,15 +120,26 @@ def in_editor(text: str) -> str:
         return file.read_text(encoding="utf-8")
 
 
-def key_pressed(prompt: str, allowed: str) -> str:
-    """Ask until one of the allowed letters comes; the end of the input means the last of them."""
+def key_pressed(prompt: str, allowed: str, is_open: IsOpen | None = None) -> str:
+    """Ask until one of the allowed letters comes; the end of the input means the last of them.
+
+    Raises `AnsweredElsewhereError` once the question is no longer open.
+    """
+    asked = prompt
     while True:
+        if is_open is not None:
+            print(prompt, end="", flush=True)
+            prompt = ""
+            while not select.select([sys.stdin], [], [], 0.5)[0]:
+                if not is_open():
+                    raise AnsweredElsewhereError
         text = line(prompt)
         if text is None:
             return allowed[-1]
         key = text.lower()[:1]
         if key and key in allowed:
             return key
+        prompt = asked
         print(f"  Please press one of {', '.join(allowed)} and Enter.")
 
 

@@ -9,6 +9,7 @@ JSON line for each point: its number, its name, how the first run ended and how 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -69,7 +70,7 @@ class Terminal:
         pass
 
 
-def answer(question: Question, _count: int, _described: Any) -> dict[str, Any]:
+def answer(question: Question, _count: int, _described: Any, _is_open: Any) -> dict[str, Any]:
     """Decide in each of the four ways, on the card alone."""
     name, args = question.value["name"], question.value["args"]
     assert question.value["type"] == "tool_approval", f"asked about a doubt that a probe can settle: {name} {args}"
@@ -84,6 +85,11 @@ def answer(question: Question, _count: int, _described: Any) -> dict[str, Any]:
     return {"type": "approve"}
 
 
+def nowhere(_: Path) -> contextlib.AbstractContextManager[Callable[[], None]]:
+    """Serve nothing."""
+    return contextlib.nullcontext(lambda: None)
+
+
 def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
     """Run the demo in a fork; give how it ended, and the points that it passed."""
     read, write = os.pipe()
@@ -96,6 +102,7 @@ def run(folder: Path, fatal: int) -> tuple[int, list[str]]:
             points.around(Path, name)
         points.around(cleanup_agent.Folder, "_note")
         cleanup.answer_to = answer
+        cleanup.server = nowhere  # so that all points are of this process
         sys.stdin = sys.stdout = Terminal()  # type: ignore[assignment]
         sys.argv = ["cleanup.py", "--folder", str(folder)]
         code = cleanup.main()

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def carried(what: str, call: Callable[..., T], *args: Any) -> T:
+    """Make a call of a user's whose end is handed on, to a generator or an event loop: neither can carry StopIteration.
+
+    `what` names what is called. Raises `RuntimeError` in its place, as Python does for generators (PEP 479).
+    """
+    try:
+        return call(*args)
+    except StopIteration as error:
+        raise RuntimeError(
+            f"{what} raised StopIteration - it would end an iteration of whoever called it; give next() a default, or catch it"
+        ) from error
 
 
 @functools.cache

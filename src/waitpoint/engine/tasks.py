@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from waitpoint import runtime as runtimes
@@ -129,7 +130,7 @@ class _Do:
                 f"Node {self.scope.node!r} is an async function, so it cannot run under invoke() or stream(); use "
                 f"ainvoke() or astream()"
             )
-        value = self._function()
+        value = threads.carried(self._named(), self._function)
         if inspect.iscoroutine(value):
             value.close()
             raise UsageError(f"Node {self.scope.node!r} returned a coroutine under invoke() or stream(); use ainvoke()")
@@ -149,7 +150,8 @@ class _Do:
         import asyncio
 
         pool = threads.for_bodies() if self.scope.run.spec.is_function else None
-        work = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, self._function)
+        run = partial(copy_context().run, threads.carried, self._named(), self._function)
+        work = asyncio.get_running_loop().run_in_executor(pool, run)
         try:
             value = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -158,6 +160,9 @@ class _Do:
             await asyncio.wait([work])  # a thread cannot be cancelled: it ends, and what it did is recorded
             value = work.result()
         return await value if inspect.isawaitable(value) else value
+
+    def _named(self) -> str:
+        return f"Node {self.scope.node!r}"
 
     def _unbounded(self) -> GraphValidationError:
         return GraphValidationError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from waitpoint import canonical, ids, runtime
+from waitpoint import canonical, ids, runtime, threads
 from waitpoint.engine.attempts import called, called_later
 from waitpoint.engine.endings import beside_pauses, interrupts_of
 from waitpoint.engine.tasks import in_context
@@ -273,7 +273,8 @@ class TaskCall:
 
     def _called(self) -> tuple[Any, BaseException | None]:
         try:
-            result = self.spec.fn(*self.args, **self._keywords())
+            body = partial(self.spec.fn, *self.args, **self._keywords())
+            result = threads.carried(f"Task {self.spec.name!r}", body)
             if inspect.iscoroutine(result):
                 result.close()
                 raise UsageError(f"Task {self.spec.name!r} returned a coroutine; write it as an `async def`")

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from waitpoint import runtime as runtimes
+from waitpoint import threads
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ async def in_own_thread(fn: Callable[..., T], *args: Any) -> T:
 
     def work() -> None:
         try:
-            result = context.run(fn, *args)
+            result = context.run(threads.carried, f"Function {getattr(fn, '__name__', fn)!r}", fn, *args)
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits
             loop.call_soon_threadsafe(_failed, done, error)
         else:

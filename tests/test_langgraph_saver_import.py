@@ -131,6 +131,7 @@ def test_a_partly_answered_step_is_carried_over(theirs: Any, ours: BaseCheckpoin
 
 
 def test_a_node_that_was_answered_before_asks_all_anew_and_it_is_said(theirs: Any, ours: BaseCheckpointSaver) -> None:
+    """B64: of ids that questions shared there none is carried over"""
     both = Both(programs.twice, theirs, ours)
     both.pause()
     both.old.invoke(both.there.Command(resume="one"), THREAD)
@@ -240,6 +241,8 @@ def test_the_schema_of_an_answer_comes_along_and_is_enforced(ours: BaseCheckpoin
 
 
 def test_a_saver_that_returns_no_pending_writes_works(ours: BaseCheckpointSaver) -> None:
+    """B121"""
+
     class Without(langgraph.checkpoint.memory.InMemorySaver):
         def get_tuple(self, config: Any) -> Any:
             found = super().get_tuple(config)

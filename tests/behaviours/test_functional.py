@@ -57,6 +57,8 @@ def test_an_entrypoint_returns_what_its_function_returns_with_and_without_a_chec
 
 
 def test_an_async_entrypoint_awaits_its_tasks(store: Store) -> None:
+    """B208"""
+
     @entrypoint(checkpointer=store.saver)
     async def summed(numbers: list[int]) -> int:
         return sum(await asyncio.gather(*[adouble(n) for n in numbers], double(10)))
@@ -75,6 +77,7 @@ def test_any_input_but_none_is_an_input_and_any_result_a_result(store: Store, ca
 
 
 def test_updates_show_each_task_when_it_ends_and_the_entrypoint_last(store: Store, streamed: Call) -> None:
+    """B208"""
     fast_ended = threading.Event()
 
     @task
@@ -178,6 +181,8 @@ def test_an_entrypoint_is_a_node_of_a_graph(store: Store, call: Call) -> None:
 
 
 def test_nested_tasks_have_the_namespace_of_their_graph(store: Store, streamed: Call) -> None:
+    """B213"""
+
     @entrypoint()
     def child(n: int) -> int:
         return double(n).result()

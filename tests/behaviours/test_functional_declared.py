@@ -43,6 +43,8 @@ def double(n: int) -> int:
 
 
 def test_previous_is_what_the_last_run_on_the_thread_returned(store: Store, call: Call) -> None:
+    """B214"""
+
     @entrypoint(checkpointer=store.saver)
     def running(n: int, *, previous: int | None) -> int:
         return n + (previous or 0)
@@ -59,6 +61,8 @@ def test_previous_is_what_the_last_run_on_the_thread_returned(store: Store, call
 
 
 def test_final_returns_one_value_and_saves_the_other(store: Store, call: Call) -> None:
+    """B214"""
+
     @entrypoint(checkpointer=store.saver)
     def body(n: int, *, previous: int | None) -> entrypoint.final[str, int]:
         return entrypoint.final(value=f"had {previous}", save=n)
@@ -69,6 +73,8 @@ def test_final_returns_one_value_and_saves_the_other(store: Store, call: Call) -
 
 
 def test_update_state_sets_the_result_and_what_is_previous(store: Store, call: Call) -> None:
+    """B214"""
+
     @entrypoint(checkpointer=store.saver)
     def running(n: int, *, previous: int | None) -> int:
         return n + (previous or 0)
@@ -166,6 +172,8 @@ def test_a_model_called_in_a_task_is_heard_with_the_name_of_the_task(store: Stor
 
 
 def test_what_a_caller_passes_wins_over_what_would_be_injected(call: Call) -> None:
+    """B217"""
+
     @task
     def inner(n: int, store: Any = None, *, writer: Any, previous: Any, config: Any) -> list[Any]:
         return [store, writer, previous, config]
@@ -185,6 +193,8 @@ class Order(BaseModel):
 
 
 def test_json_schemas_come_from_the_annotations() -> None:
+    """B215"""
+
     @entrypoint(context_schema=Order)
     def counts(words: list[str], previous: int | None = None) -> entrypoint.final[int, str]:
         return entrypoint.final(value=len(words), save="")
@@ -289,6 +299,7 @@ def test_timeouts_are_for_async_functions_and_greater_than_nothing(decorator: An
 
 
 def test_a_cached_task_is_computed_once_over_threads_until_its_cache_is_cleared(store: Store, streamed: Call) -> None:
+    """B218"""
     cache: InMemoryCache[Any] = InMemoryCache()
 
     @task(cache_policy=CachePolicy())
@@ -326,6 +337,7 @@ def test_an_async_task_is_cached_too() -> None:
 
 
 def test_tasks_can_be_called_after_a_drain_was_asked_for(store: Store, call: Call) -> None:
+    """B220"""
     control = RunControl()
 
     @entrypoint(checkpointer=store.saver)
@@ -350,6 +362,7 @@ async def _ayields(_: int) -> Any:
 @pytest.mark.parametrize("generator", [_yields, _ayields])
 @pytest.mark.parametrize("decorator", [entrypoint(), task], ids=["entrypoint", "task"])
 def test_generators_are_refused(decorator: Any, generator: Any) -> None:
+    """B216"""
     with pytest.raises(NotImplementedError, match="Generators are not supported"):
         decorator(generator)
     with pytest.raises(NotSupportedError):
@@ -357,6 +370,7 @@ def test_generators_are_refused(decorator: Any, generator: Any) -> None:
 
 
 def test_a_final_of_one_type_and_a_function_without_input_are_refused() -> None:
+    """B216"""
     with pytest.raises(TypeError):
         entrypoint.final[int]  # type: ignore[misc]
     with pytest.raises(ValueError, match="at least one parameter"):

@@ -52,6 +52,7 @@ async def awork(n: Any) -> Any:
 
 
 def test_an_exception_that_the_body_went_on_after_is_raised_again_from_the_record(store: Store, call: Call) -> None:
+    """B213"""
     BROKEN.add("pay")
 
     def made() -> Any:

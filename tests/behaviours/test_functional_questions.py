@@ -48,6 +48,8 @@ def open_ids(graph: Any, config: Any) -> dict[Any, str]:
 
 
 def test_the_body_asks_and_only_the_question_is_returned(store: Store, call: Call) -> None:
+    """B210"""
+
     def made() -> Any:
         @entrypoint(checkpointer=store.again())
         def body(n: int) -> list[Any]:
@@ -79,6 +81,8 @@ def test_a_pause_never_shows_what_the_last_run_returned(store: Store, call: Call
 
 
 def test_a_task_asks_and_its_question_is_shown_once_under_the_entrypoint(store: Store, streamed: Call) -> None:
+    """B210"""
+
     @entrypoint(checkpointer=store.saver)
     def body(question: str) -> Any:
         return ask(question).result()
@@ -92,6 +96,8 @@ def test_a_task_asks_and_its_question_is_shown_once_under_the_entrypoint(store: 
 
 
 def test_the_same_task_asks_several_times_in_one_run_each_its_own_question(store: Store, call: Call) -> None:
+    """B211"""
+
     def made() -> Any:
         @entrypoint(checkpointer=store.again())
         def body(count: int) -> list[Any]:
@@ -109,6 +115,8 @@ def test_the_same_task_asks_several_times_in_one_run_each_its_own_question(store
 
 @pytest.mark.parametrize("answer", [None, False, 0, "", [], {}], ids=repr)
 def test_an_answered_task_with_a_falsy_result_is_finished(store: Store, call: Call, answer: Any) -> None:
+    """B48, B212"""
+
     @entrypoint(checkpointer=store.saver)
     def body(_: int) -> list[Any]:
         first, second = ask("first"), ask("second")

@@ -66,6 +66,8 @@ def test_a_task_in_a_task_asks(store: Store, call: Call) -> None:
 
 
 def test_a_child_entrypoint_asks_once_and_its_finished_tasks_do_not_run_again(store: Store, call: Call) -> None:
+    """B47"""
+
     def made() -> Any:
         @entrypoint()
         def child(n: int) -> list[Any]:

@@ -62,6 +62,8 @@ def resumed(made: Any, call: Call, given: Any = 1, answer: Any = "yes") -> Any:
 
 @pytest.mark.parametrize("result", [None, False, 0, "", [], {}, ()], ids=repr)
 def test_a_falsy_result_is_a_result(store: Store, call: Call, result: Any) -> None:
+    """B209, B212"""
+
     @task
     def give() -> Any:
         DONE.append("give")
@@ -278,6 +280,7 @@ def test_equal_calls_in_two_tasks_find_each_its_own_record(store: Store, call: C
 
 
 def test_a_cancelled_task_is_not_saved_and_runs_again(store: Store) -> None:
+    """B219"""
     started = asyncio.Event()
 
     @task

@@ -8,6 +8,8 @@ from typing import Any
 
 import langgraph.runtime
 import pytest
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypedDict
 
 from tests.behaviours.conftest import Call, Store
 from tests.behaviours.graphs import State, asked, builder, chain, thread
@@ -60,6 +62,43 @@ def test_a_context_is_what_the_call_was_given_as_its_schema_has_it(call: Call, g
 
     graph = StateGraph(State, Context).add_node(node).add_edge(START, "node").compile()
     assert call(graph, {}, context=given)["value"] == (None if given is None else Context("ana"))
+
+
+class Limits(BaseModel):
+    top: int
+
+
+class Loose(TypedDict):
+    user: str
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "seen"),
+    [(Limits, {"top": "3"}, Limits(top=3)), (Loose, {"user": "ana"}, {"user": "ana"}), (None, {"a": 1}, {"a": 1})],
+    ids=["pydantic", "typed dict", "none"],
+)
+def test_a_dict_as_context_becomes_what_its_schema_is(call: Call, schema: Any, given: Any, seen: Any) -> None:
+    """B231"""
+    found = []
+    graph = StateGraph(State, schema).add_node("n", lambda _, runtime: found.append(runtime.context))
+    call(graph.add_edge(START, "n").compile(), {}, context=given)
+    assert found == [seen]
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "error"),
+    [(Limits, {"top": "high"}, ValidationError), (Context, {"name": "ana"}, TypeError)],
+    ids=["pydantic", "dataclass"],
+)
+def test_a_context_that_does_not_fit_its_schema_is_an_error_and_nothing_runs(
+    call: Call, schema: Any, given: Any, error: type[Exception]
+) -> None:
+    """B231"""
+    ran = []
+    graph = StateGraph(State, schema).add_node("n", lambda _: ran.append("n")).add_edge(START, "n").compile()
+    with pytest.raises(error):
+        call(graph, {}, context=given)
+    assert ran == []
 
 
 def test_without_a_thread_a_runtime_tells_what_there_is(call: Call) -> None:

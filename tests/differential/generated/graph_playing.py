@@ -24,8 +24,11 @@ class Player:
         self.durability: str | None = None
         self.kind = ""
         self.was_updated = any(node.handled for node in graph.nodes)  # in the record of the step
-        self.in_order = is_linear(graph)
-        self.upward = {n.name for g in inner_graphs(graph) for n in g.nodes if n.goto and n.goto[0].startswith("^")}
+        inner = [node for g in inner_graphs(graph) for node in g.nodes]
+        upward = [node for node in inner if node.goto and node.goto[0].startswith("^")]
+        handled = [node for node in (*graph.nodes, *inner) if node.handled]
+        self.in_order = is_linear(graph) and all(node.goto == ("^",) for node in upward)
+        self.unshown = {n.name for n in (*upward, *handled)} | {f"__error_handler__{n.name}" for n in handled}
         self.story: list[Any] = []
 
     def play(self, script: Script) -> list[Any]:
@@ -70,7 +73,7 @@ class Player:
     def answer(self, step: Step) -> Any:
         """Answer by value (0, 4), or by id: some of them, or all."""
         pending = sorted(self.state().interrupts, key=lambda question: str(question.value))
-        if step.number % 4 == 0:
+        if step.number % 4 == 0 and rules.may_be_bare(self.shape):
             return self.call(self.library.Command(resume=f"bare {step.number}"), CONFIG, step.how) if pending else None
         chosen = [i for n, i in enumerate(pending) if step.number % 4 == 3 or (n + step.number) % 2] or pending
         if len(chosen) < len(pending) and not rules.partial(step.how.modes):
@@ -171,7 +174,7 @@ class Player:
                     parts.append(part)  # noqa: PERF402 - what came before an error counts
         except Exception as raised:
             error = rules.error(raised)
-        told = rules.without_tasks([self.split(part, how) for part in parts], self.upward)
+        told = rules.without_tasks([self.split(part, how) for part in parts], self.unshown)
         return rules.parts(told, in_order=self.in_order, durability=self.durability), error
 
     async def collect(self, parts: list[Any], given: Any, config: Any, options: Any) -> None:

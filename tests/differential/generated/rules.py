@@ -34,6 +34,14 @@ def beside(kinds: tuple[str, ...], asking: str) -> tuple[str, ...]:
     return tuple(kind for kind in kinds if asking == "ask" or kind != "caught")
 
 
+@documented("answers go to questions by their order")
+def may_be_bare(graph: Graph) -> bool:
+    """Return whether answers may be without ids: one to a graph in a node is taken for the node's next question there."""
+    nodes = [node for inner in (graph, *inner_graphs(graph)) for node in inner.nodes]
+    kinds = [[act.kind for act in node.acts] for node in nodes]
+    return all(found != ["call", "ask"] for found in kinds)
+
+
 @documented("new input on a waiting thread drops its question")
 def new_input() -> bool:
     """New input closes what is open, by an option here."""
@@ -200,6 +208,7 @@ def without_idle(found: list[Any]) -> list[Any]:
 
 @documented("a task whose error the `entrypoint` caught runs again on each resume")
 @documented("`tasks` and `debug` show no end of a task that commands its parent")
+@documented("streams show an error handler as a task of its own")
 def without_tasks(found: list[Any], names: Collection[str]) -> list[Any]:
     """Leave out starts and ends of tasks with these names."""
 
@@ -208,6 +217,17 @@ def without_tasks(found: list[Any], names: Collection[str]) -> list[Any]:
         return mode in {"tasks", "debug"} and shown.get("name") in names
 
     return [(namespace, mode, data) for namespace, mode, data in found if not is_one(mode, data)]
+
+
+@documented("streams show an error handler as a task of its own")
+def by_nodes(found: list[Any]) -> list[Any]:
+    """Name the updates of error handlers after their nodes."""
+    out = []
+    for namespace, mode, data in found:
+        if mode == "updates":
+            data = {key.removeprefix("__error_handler__"): part for key, part in data.items()}
+        out.append((namespace, mode, data))
+    return out
 
 
 @documented("one `__interrupt__` chunk for each paused task")
@@ -238,7 +258,7 @@ def without_parents(told: Any) -> None:
 def parts(found: list[Any], *, in_order: bool, durability: str | None) -> list[Any]:
     """Return the parts of a stream: as they came, or those of tasks side by side in an order of their own."""
     names = telling.Names(numbered=in_order)
-    found, asked = asked_last(without_idle(without_repeated(found)))
+    found, asked = asked_last(by_nodes(without_idle(without_repeated(found))))
     out = [(names.namespace(namespace), mode, telling.told_part(mode, data, names)) for namespace, mode, data in found]
     if durability == "exit":
         for *_, told in out:

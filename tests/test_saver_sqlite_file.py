@@ -407,6 +407,8 @@ def test_a_file_shrinks_when_it_is_vacuumed_after_a_pruning(tmp_path: Path) -> N
 
 
 def test_a_saver_for_another_version_of_the_interface_is_refused_by_name() -> None:
+    """S183"""
+
     for version, cure in ((INTERFACE + 1, "upgrade the waitpoint package"), (0, "the package it comes from")):
         with pytest.raises(UsageError, match=cure):
             type("Theirs", (SqliteSaver,), {}, interface=version)

@@ -12,7 +12,7 @@ from tests.behaviours.conftest import Call, Store
 from tests.behaviours.flaky import Flaky
 from tests.behaviours.graphs import State, asked, chain, ids, parallel, thread
 from waitpoint.engine import tasks
-from waitpoint.errors import GraphRecursionError, NodeError
+from waitpoint.errors import GraphRecursionError, NodeError, NodeTimeoutError
 from waitpoint.graph import START, StateGraph
 from waitpoint.runtime import Runtime
 from waitpoint.types import Command, RetryPolicy, interrupt
@@ -286,6 +286,46 @@ def test_a_default_handler_serves_nodes_without_their_own(saver: Any, call: Call
     graph.add_edge(START, "one").add_edge(START, "two")
     graph = graph.compile(checkpointer=saver)
     assert call(graph, {"log": []}, thread())["log"] == ["default", "own"]
+
+
+def test_default_retries_serve_nodes_without_their_own(saver: Any, call: Call) -> None:
+    """B227"""
+    tries: list[str] = []
+
+    def trying(name: str) -> Any:
+        def node(state: State) -> State:
+            tries.append(name)
+            raise ConnectionError(name)
+
+        return node
+
+    graph: Any = StateGraph(State).set_node_defaults(retry_policy=RetryPolicy(max_attempts=3, **QUICK))
+    graph.add_node("one", trying("one"), error_handler=lambda s: Command(goto="two"))
+    graph.add_node("two", trying("two"), retry_policy=RetryPolicy(max_attempts=2, **QUICK))
+    graph.add_edge(START, "one")
+    with pytest.raises(ConnectionError, match="two"):
+        call(graph.compile(checkpointer=saver), {"log": []}, thread())
+    assert tries == ["one"] * 3 + ["two"] * 2
+
+
+async def test_a_default_timeout_serves_nodes_without_their_own(store: Store) -> None:
+    """B227"""
+
+    async def waits(state: State) -> None:
+        await asyncio.Event().wait()
+
+    graph: Any = StateGraph(State).set_node_defaults(timeout=0.01)
+
+    def handler(state: State, error: NodeError) -> Command[Any]:
+        return Command(update={"log": [type(error.error).__name__]}, goto="two")
+
+    graph.add_node("one", waits, error_handler=handler).add_edge(START, "one")
+    graph.add_node("two", waits, timeout=0.02)
+    config = thread()
+    with pytest.raises(NodeTimeoutError) as over:
+        await graph.compile(checkpointer=store.saver).ainvoke({"log": []}, config)
+    assert (over.value.node, over.value.run_timeout) == ("two", 0.02)
+    assert graph.compile(checkpointer=store.saver).get_state(config).values["log"] == ["NodeTimeoutError"]
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

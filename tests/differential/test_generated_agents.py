@@ -19,7 +19,12 @@ FAMILIES = {
     "middleware": Flavour(),
     "results": Flavour(around=("hooks", "dynamic"), results=("tool", "provider"), fails=False),
     "questions": Flavour(tools=(*PLAIN, *ASKING), around=agent_rules.beside_questions(AROUND), fails=False),
-    "approvals of a turn": Flavour(tools=PLAIN, around=("hooks", "dynamic"), modes=("batched",), fails=False),
+    "approvals of a turn": Flavour(
+        tools=agent_rules.beside_gates(TOOLS),
+        around=("hooks", "dynamic", "tool error"),
+        modes=("batched",),
+        fails=False,
+    ),
     "approvals of calls": Flavour(
         tools=agent_rules.beside_gates(TOOLS), around=("hooks", "tool error"), modes=("per_call",), fails=False
     ),

@@ -13,9 +13,18 @@ router = APIRouter(tags=["crons"], responses=REFUSALS)
 @router.post("/runs/crons", status_code=404)
 @router.post("/runs/crons/search", status_code=404)
 @router.post("/runs/crons/count", status_code=404)
-@router.post("/threads/{thread_id}/runs/crons", status_code=404)
 async def crons() -> None:
     """Refuse: there are no crons here."""
-    raise NotFoundError(
+    raise _none()
+
+
+@router.post("/threads/{thread_id}/runs/crons", status_code=404)
+async def crons_of_thread(thread_id: str) -> None:  # noqa: ARG001 - named for the description
+    """Refuse: there are no crons here."""
+    raise _none()
+
+
+def _none() -> NotFoundError:
+    return NotFoundError(
         "This server runs nothing on a schedule (flags.crons is false); have a scheduler call POST /runs"
     )

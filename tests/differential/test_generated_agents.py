@@ -37,7 +37,7 @@ def check(family: str, drawn: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@tried(8)
+@tried(6)
 @given(drawn=st.data())
 def test_a_generated_agent_comes_to_the_same(family: str, drawn: st.DataObject) -> None:
     check(family, drawn)

@@ -162,3 +162,24 @@ async def test_what_blocks_a_thread_does_not_hold_up_the_end(folder: Path) -> No
     with serving(folder) as again:
         async with get_client(url=again.url) as client:
             assert await client.runs.join(thread, run) == {"log": ["plan", "work"]}
+
+
+# --- starting anew ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_changed_file_starts_the_server_anew_with_its_threads(folder: Path) -> None:
+    (folder / "flows.py").write_text(FLOWS)
+    with serving(folder, "--reload") as server:
+        async with get_client(url=server.url) as client:
+            thread = (await client.threads.create())["thread_id"]
+            asked: Any = await client.runs.wait(thread, "asking", input={"log": []})
+            assert asked["__interrupt__"]
+        (folder / "flows.py").write_text(FLOWS.replace('"plan"]}', '"planned"]}'))
+        (folder / "go").touch()
+        told = server.read()
+        assert "flows.py changed; starting anew." in server.log.read_text()
+        async with get_client(url=told["url"]) as client:
+            assert await client.runs.wait(thread, "asking", command={"resume": "yes"}) == {"log": ["yes"]}
+            other = (await client.threads.create())["thread_id"]
+            assert await client.runs.wait(other, "held", input={"log": []}) == {"log": ["planned", "work"]}
+        assert server.stop() == 0

@@ -70,9 +70,9 @@ class Place:
             )
         return graphs.load_graph(found, self._folders)
 
-    def object_named(self, target: str) -> Any:
-        """Return what "module:attr" names: a saver, or what opens one."""
-        return graphs.load(target, self._folders, "saver")
+    def object_named(self, target: str, kind: str = "saver") -> Any:
+        """Return what "module:attr" names, which is to be a `kind`: a saver or what opens one, or a function."""
+        return graphs.load(target, self._folders, kind)
 
     @property
     def _folders(self) -> list[Path]:

@@ -8,7 +8,19 @@ from typing import Any
 
 import typer
 
-from waitpoint.cli import answering, deciding, exits, importing, keeping, listing, serving, starting, terminal, tracing
+from waitpoint.cli import (
+    answering,
+    deciding,
+    exits,
+    importing,
+    keeping,
+    keys,
+    listing,
+    serving,
+    starting,
+    terminal,
+    tracing,
+)
 from waitpoint.cli.migrate import migrate
 from waitpoint.version import __version__
 
@@ -91,6 +103,7 @@ def _app() -> typer.Typer:
     app.add_typer(_threads(), name="threads")
     app.command("trace")(tracing.trace)
     app.command("serve")(serving.serve)
+    app.add_typer(_keys(), name="key")
     app.command("migrate")(migrate)
     app.command("import")(importing.bring)
     return app
@@ -103,6 +116,15 @@ def _threads() -> typer.Typer:
     group.command("prune")(keeping.prune)
     group.command("copy")(keeping.copy)
     group.command("delete")(keeping.delete)
+    return group
+
+
+def _keys() -> typer.Typer:
+    """Return the group `key`."""
+    group = typer.Typer(add_completion=False, rich_markup_mode=None, help="The API keys of a server.")
+    group.command("create")(keys.create)
+    group.command("list")(keys.listed)
+    group.command("revoke")(keys.revoke)
     return group
 
 

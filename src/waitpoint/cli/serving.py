@@ -88,12 +88,26 @@ def _app(place: Place, graphs: dict[str, Runner], address: Any) -> Any:
     place.saver(create=True)
     url = place.store_flag or place.settings.store_url or ""
     path = stores.path_of(url, Path.cwd() if place.store_flag else place.settings.folder)
-    app = create_app(graphs, path, webhook_hosts=place.settings.server.webhook_hosts)
+    app = create_app(graphs, path, webhook_hosts=place.settings.server.webhook_hosts, security=_security(place))
     if not address.is_loopback and not app.state.is_guarded:
         raise ConfigError(
-            f"Nobody has to say who they are here, so anyone who reaches {address.host} could answer; listen on {_HOST}"
+            f"Nobody has to say who they are here, so anyone who reaches {address.host} could answer; make a key first "
+            f"(waitpoint key create), or listen on {_HOST}"
         )
     return app
+
+
+def _security(place: Place) -> Any:
+    from waitpoint.server import Security, Tokens
+
+    given = place.settings.server
+    limits = {"max_body": given.max_body, "requests_a_minute": given.requests_a_minute}
+    return Security(
+        authenticate=None if given.authenticate is None else place.object_named(given.authenticate, "function"),
+        tokens=None if given.tokens is None else Tokens(**given.tokens),
+        cors_origins=given.cors_origins,
+        **{name: value for name, value in limits.items() if value is not None},
+    )
 
 
 def _ended(number: int | None) -> None:

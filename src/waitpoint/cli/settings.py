@@ -12,7 +12,7 @@
     [server]
     host = "127.0.0.1"
     port = 2024
-    webhook_hosts = ["hooks.example.com"]
+    ... see waitpoint.cli.server_settings
 
 Found in the current folder or the nearest one above it; paths in it are relative to it.
 """
@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from waitpoint.cli.server_settings import KEYS, ServerSettings, server_settings
 from waitpoint.errors import ConfigError
 
 FILE_NAME = "waitpoint.toml"
@@ -34,17 +35,8 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "graphs": (),
     "store": ("url",),
     "python": ("path",),
-    "server": ("host", "port", "webhook_hosts"),
+    "server": KEYS,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """Where `serve` listens, and which hosts it may tell of the end of runs."""
-
-    host: str | None = None
-    port: int | None = None
-    webhook_hosts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class Settings:
     graphs: Mapping[str, str] = field(default_factory=dict)
     store_url: str | None = None
     python_path: tuple[Path, ...] = ()
-    server: ServerSettings = ServerSettings()
+    server: ServerSettings = field(default_factory=ServerSettings)
 
 
 def read_settings(given: str | None) -> Settings:
@@ -98,18 +90,7 @@ def _checked(path: Path, data: Mapping[str, Any]) -> Settings:
     if not isinstance(python_path, list) or not all(isinstance(each, str) for each in python_path):
         raise ConfigError(f"'{path}' has {python_path!r} as [python] path; write path = [\"src\"]")
     folders = tuple(path.parent / each for each in python_path)
-    return Settings(path.parent, path, graphs, url, folders, _server(path, data.get("server", {})))
-
-
-def _server(path: Path, table: Mapping[str, Any]) -> ServerSettings:
-    host, port, hosts = table.get("host"), table.get("port"), table.get("webhook_hosts")
-    if host is not None and not isinstance(host, str):
-        raise ConfigError(f"'{path}' has {host!r} as [server] host; write host = \"127.0.0.1\"")
-    if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536):
-        raise ConfigError(f"'{path}' has {port!r} as [server] port; write port = 2024")
-    if hosts is not None and (not isinstance(hosts, list) or not all(isinstance(each, str) for each in hosts)):
-        raise ConfigError(f"'{path}' has {hosts!r} as [server] webhook_hosts; write webhook_hosts = [\"example.com\"]")
-    return ServerSettings(host, port, None if hosts is None else tuple(hosts))
+    return Settings(path.parent, path, graphs, url, folders, server_settings(path, data.get("server", {})))
 
 
 def _meant(name: str, known: Any) -> str:

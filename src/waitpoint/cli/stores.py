@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from waitpoint.checkpoint.base import BaseCheckpointSaver
 from waitpoint.checkpoint.sqlite import SqliteSaver
 from waitpoint.errors import ConfigError, NotFoundError, StoreError
+from waitpoint.ledger.sqlite import SqliteLedger
 
 _SQLITE = "sqlite:///"
 
@@ -30,6 +31,11 @@ def open_store(url: str, folder: Path, *, create: bool) -> BaseCheckpointSaver:
     saver = SqliteSaver(path)
     saver.setup()
     return saver
+
+
+def open_ledger(url: str, folder: Path) -> SqliteLedger:
+    """Return what a server keeps in the store of a URL, beside its threads."""
+    return SqliteLedger(path_of(url, folder))
 
 
 def path_of(url: str, folder: Path) -> Path:

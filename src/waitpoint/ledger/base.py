@@ -342,7 +342,7 @@ class Ledger(ABC):
         """Store a key."""
 
     @abstractmethod
-    def keys(self) -> list[KeyRow]:
+    def api_keys(self) -> list[KeyRow]:
         """List all keys, oldest first."""
 
     @abstractmethod

@@ -36,7 +36,10 @@ def host_of(request: Request) -> Host:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Return who sent a request."""
+    """Return who sent a request. Raises what the guard refused it for, where that was left to the route."""
+    refusal: Any = getattr(request.state, "refusal", None)
+    if refusal is not None:
+        raise refusal
     found: Any = getattr(request.state, "caller", None)
     return found if isinstance(found, Caller) else Caller()
 

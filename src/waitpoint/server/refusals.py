@@ -33,3 +33,7 @@ class TooManyError(RefusedError):
     """The caller sent more requests than the server takes in a minute; wait as long as the text says."""
 
     code = "too_many"
+
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

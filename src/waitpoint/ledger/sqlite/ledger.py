@@ -161,7 +161,7 @@ class SqliteLedger(Holder, Ledger):
     def add_key(self, row: KeyRow) -> None:
         self._database.write(_add_key, row, durable=True)
 
-    def keys(self) -> list[KeyRow]:
+    def api_keys(self) -> list[KeyRow]:
         return self._database.read(_keys)
 
     def revoke_key(self, key_id: str, at: float) -> bool:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from waitpoint import runtime as runtimes
@@ -130,7 +129,7 @@ class _Do:
                 f"Node {self.scope.node!r} is an async function, so it cannot run under invoke() or stream(); use "
                 f"ainvoke() or astream()"
             )
-        value = threads.carried(self._named(), self._function)
+        value = threads.carried(f"Node {self.scope.node!r}", self._function)
         if inspect.iscoroutine(value):
             value.close()
             raise UsageError(f"Node {self.scope.node!r} returned a coroutine under invoke() or stream(); use ainvoke()")
@@ -150,8 +149,8 @@ class _Do:
         import asyncio
 
         pool = threads.for_bodies() if self.scope.run.spec.is_function else None
-        run = partial(copy_context().run, threads.carried, self._named(), self._function)
-        work = asyncio.get_running_loop().run_in_executor(pool, run)
+        body = threads.carried, f"Node {self.scope.node!r}", self._function
+        work = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, *body)
         try:
             value = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -160,9 +159,6 @@ class _Do:
             await asyncio.wait([work])  # a thread cannot be cancelled: it ends, and what it did is recorded
             value = work.result()
         return await value if inspect.isawaitable(value) else value
-
-    def _named(self) -> str:
-        return f"Node {self.scope.node!r}"
 
     def _unbounded(self) -> GraphValidationError:
         return GraphValidationError(
@@ -226,8 +222,7 @@ async def run_async(calls: _Calls) -> Outcome:
         try:
             call = calls.send(reply) if failure is None else calls.throw(failure)
         except StopIteration as end:
-            # Its traceback holds this frame: a ring, which would keep all of the run until it is collected.
-            failure = None
+            failure = None  # as above
             return end.value  # type: ignore[no-any-return]
         except BaseException as error:  # noqa: BLE001 - an end that nobody hears of would be awaited forever
             return Outcome("failed" if isinstance(error, Exception) else "stopped", error=error)

@@ -24,7 +24,11 @@ router = APIRouter(prefix="/threads/{thread_id}", tags=["state"], responses=REFU
 READ, RUN = needs("read"), needs("run")
 
 Select = Annotated[list[str] | None, Query(description="The keys to return; all if none are named.")]
-_STATE: dict[str, Any] = {"response_model": models.StateAnswer, "response_model_exclude_unset": True, "dependencies": [READ]}
+_STATE: dict[str, Any] = {
+    "response_model": models.StateAnswer,
+    "response_model_exclude_unset": True,
+    "dependencies": [READ],
+}
 _STATES: dict[str, Any] = {**_STATE, "response_model": list[models.StateAnswer]}
 
 

@@ -88,7 +88,9 @@ def test_unknown_tag_is_inert_shown_as_json_and_written_back_byte_for_byte() -> 
     }
     assert codec.dumps(back) == data
     assert codec.loads(codec.dumps(back), REGISTRY) == codec.loads(data, REGISTRY)
-    assert codec.to_json(back) == {"p": [codec.to_json(shown), {"tag": f"{__name__}:Color", "value": "RED"}, {"1": "eA=="}]}
+    assert codec.to_json(back) == {
+        "p": [codec.to_json(shown), {"tag": f"{__name__}:Color", "value": "RED"}, {"1": "eA=="}]
+    }
 
 
 def test_unknown_values_are_counted_and_found_with_their_paths() -> None:

@@ -15,7 +15,7 @@ from waitpoint.core.spec import Join
 from waitpoint.errors import GraphValidationError, UsageError
 from waitpoint.graph import END, START, MessagesState, StateGraph
 from waitpoint.graph.managed import RemainingSteps
-from waitpoint.records import Command, RetryPolicy, Send
+from waitpoint.records import Command, RetryPolicy, Send, TimeoutPolicy
 
 
 class State(TypedDict):
@@ -128,7 +128,7 @@ def test_options_of_a_node_reach_the_spec() -> None:
         error_handler=act,
     )
     node = spec(graph).nodes["n"]
-    assert (node.defer, node.metadata, node.retry, node.timeout) == (True, {"k": 1}, (policy,), 2.0)
+    assert (node.defer, node.metadata, node.retry, node.timeout) == (True, {"k": 1}, (policy,), TimeoutPolicy(2.0))
     assert node.destinations == {"plan": "again", END: "done"}
     assert node.error_handler.fn is act
     assert node.call.is_async
@@ -199,8 +199,16 @@ def test_defaults_apply_to_nodes_without_their_own() -> None:
     graph = StateGraph(State).set_node_defaults(retry_policy=common, error_handler=act, timeout=7)
     graph.add_node("own", wait, retry_policy=mine, error_handler=plan, timeout=1).add_node("bare", wait)
     nodes = spec(graph.add_edge(START, "own")).nodes
-    assert (nodes["own"].retry, nodes["own"].error_handler.fn, nodes["own"].timeout) == ((mine,), plan, 1.0)
-    assert (nodes["bare"].retry, nodes["bare"].error_handler.fn, nodes["bare"].timeout) == ((common,), act, 7.0)
+    assert (nodes["own"].retry, nodes["own"].error_handler.fn, nodes["own"].timeout) == (
+        (mine,),
+        plan,
+        TimeoutPolicy(1.0),
+    )
+    assert (nodes["bare"].retry, nodes["bare"].error_handler.fn, nodes["bare"].timeout) == (
+        (common,),
+        act,
+        TimeoutPolicy(7.0),
+    )
 
 
 def test_defaults_set_twice_add_up() -> None:

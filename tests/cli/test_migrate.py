@@ -16,7 +16,7 @@ from tests.cli.program import Program
 PROGRAMS = sorted((Path(__file__).parent / "programs_to_migrate").glob("*.py"))
 ASKS = """\
 from langgraph.graph import START, StateGraph
-from langgraph.types import TimeoutPolicy, interrupt
+from langgraph.types import PregelExecutableTask, interrupt
 
 graph = StateGraph(dict).add_node("ask", lambda s: interrupt("?")).add_edge(START, "ask").compile()
 """
@@ -58,13 +58,13 @@ def test_what_could_not_be_mapped_is_listed_with_place_and_reason_and_gives_code
     bare.write("app/program.py", ASKS)
     done = bare("migrate", "app", "--write")
     assert done.code == 3
-    assert "app/program.py:2: langgraph.types.TimeoutPolicy - " in done.out
+    assert "app/program.py:2: langgraph.types.PregelExecutableTask - " in done.out
     assert "app/program.py:4: line 4 asks; in a graph without a checkpointer that is an error" in done.out
     text = (bare.folder / "app" / "program.py").read_text()
     assert text.startswith(
         "from waitpoint.graph import START, StateGraph\n"
         "from waitpoint.types import interrupt\n"
-        "from langgraph.types import TimeoutPolicy\n"
+        "from langgraph.types import PregelExecutableTask\n"
     )
 
 
@@ -74,7 +74,7 @@ def test_json_says_the_same_for_programs(bare: Program) -> None:
     (file,) = json.loads(done.out)["files"]
     assert (file["path"], file["changed"], file["written"]) == ("program.py", True, False)
     assert "+from waitpoint.types import interrupt" in file["diff"]
-    assert [(u["line"], u["name"]) for u in file["unmapped"]] == [(2, "langgraph.types.TimeoutPolicy")]
+    assert [(u["line"], u["name"]) for u in file["unmapped"]] == [(2, "langgraph.types.PregelExecutableTask")]
     assert [(d["line"], d["about"]) for d in file["differences"]] == [(4, "no-checkpointer")]
 
 

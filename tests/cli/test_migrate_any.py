@@ -13,7 +13,7 @@ from waitpoint.cli.migrate import imports
 from waitpoint.cli.migrate.source import Source
 
 MAPPED = ("interrupt", "Command", "Send")
-KEPT = ("TimeoutPolicy", "TracePolicy", "omit_payload")
+KEPT = ("PregelExecutableTask", "TracePolicy", "omit_payload")
 NAMES = st.lists(st.sampled_from([*MAPPED, *KEPT]), min_size=1, max_size=6, unique=True)
 
 

@@ -46,13 +46,18 @@ def test_paths_that_differ_are_found_by_the_table() -> None:
 
 
 def test_a_name_without_counterpart_gets_a_statement_of_its_own() -> None:
-    text = "from langgraph.types import interrupt, TimeoutPolicy as T, Command  # words\nx = 1\n"
-    after = "from waitpoint.types import interrupt, Command  # words\nfrom langgraph.types import TimeoutPolicy as T\nx = 1\n"
-    assert migrated(text) == (after, ["langgraph.types.TimeoutPolicy"])
+    text = "from langgraph.types import interrupt, PregelExecutableTask as T, Command  # words\nx = 1\n"
+    after = "from waitpoint.types import interrupt, Command  # words\nfrom langgraph.types import PregelExecutableTask as T\nx = 1\n"
+    assert migrated(text) == (after, ["langgraph.types.PregelExecutableTask"])
 
 
 @pytest.mark.parametrize(
-    "order", ["TimeoutPolicy, interrupt", "interrupt, TimeoutPolicy", "TimeoutPolicy, interrupt, TracePolicy"]
+    "order",
+    [
+        "PregelExecutableTask, interrupt",
+        "interrupt, PregelExecutableTask",
+        "PregelExecutableTask, interrupt, TracePolicy",
+    ],
 )
 def test_names_are_cut_out_wherever_they_stand(order: str) -> None:
     after, kept = migrated(f"from langgraph.types import {order}\n")
@@ -63,37 +68,37 @@ def test_names_are_cut_out_wherever_they_stand(order: str) -> None:
 
 def test_a_remark_goes_with_its_name() -> None:
     text = (
-        "    from langgraph.types import (\n        Send,  # fan out\n        TimeoutPolicy,  # so long\n"
+        "    from langgraph.types import (\n        Send,  # fan out\n        PregelExecutableTask,  # so long\n"
         "        Command,\n    )\n"
     )
     after = (
         "    from waitpoint.types import (\n        Send,  # fan out\n        Command,\n    )\n"
-        "    from langgraph.types import TimeoutPolicy  # so long\n"
+        "    from langgraph.types import PregelExecutableTask  # so long\n"
     )
     assert migrated("def f():\n" + text)[0] == "def f():\n" + after
 
 
 def test_statements_that_share_a_line_keep_sharing_it() -> None:
-    text = "if True: from langgraph.types import Send, TimeoutPolicy; x = 1\n"
-    after = "if True: from waitpoint.types import Send; from langgraph.types import TimeoutPolicy; x = 1\n"
+    text = "if True: from langgraph.types import Send, PregelExecutableTask; x = 1\n"
+    after = "if True: from waitpoint.types import Send; from langgraph.types import PregelExecutableTask; x = 1\n"
     assert migrated(text)[0] == after
 
 
 def test_names_of_langchain_core_come_from_there() -> None:
-    after, kept = migrated("from langchain.messages import HumanMessage, ContentBlock\n")
-    assert after == "from waitpoint.messages import HumanMessage\nfrom langchain_core.messages import ContentBlock\n"
+    after, kept = migrated("from langgraph.store.base import BaseStore, Embeddings\n")
+    assert after == "from waitpoint.store.base import BaseStore\nfrom langchain_core.embeddings import Embeddings\n"
     assert kept == []
 
 
 KEPT = [
-    ("from langgraph.types import TimeoutPolicy\n", ["langgraph.types.TimeoutPolicy"]),
+    ("from langgraph.types import PregelExecutableTask\n", ["langgraph.types.PregelExecutableTask"]),
     ("from langgraph.types import *\n", ["langgraph.types.*"]),
     ("from langgraph.pregel import Pregel\n", ["langgraph.pregel.Pregel"]),
     ("from langgraph.checkpoint.postgres import PostgresSaver\n", ["langgraph.checkpoint.postgres.PostgresSaver"]),
     ("import langgraph\nlanggraph.version\n", ["langgraph"]),
-    ("import langgraph.types as t\nt.TimeoutPolicy\n", ["langgraph.types.TimeoutPolicy"]),
-    ("import langgraph.types\nlanggraph.types.TimeoutPolicy\n", ["langgraph.types.TimeoutPolicy"]),
-    ("from langgraph import types\ntypes.TimeoutPolicy\n", ["langgraph.types"]),
+    ("import langgraph.types as t\nt.PregelExecutableTask\n", ["langgraph.types.PregelExecutableTask"]),
+    ("import langgraph.types\nlanggraph.types.PregelExecutableTask\n", ["langgraph.types.PregelExecutableTask"]),
+    ("from langgraph import types\ntypes.PregelExecutableTask\n", ["langgraph.types"]),
     ("import importlib\nimportlib.import_module('langgraph.types')\n", ["langgraph.types"]),
     ("mock.patch('langchain.agents.create_agent')\n", ["langchain.agents.create_agent"]),
     ("from langgraph_supervisor import create_supervisor\n", ["langgraph_supervisor"]),

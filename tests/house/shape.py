@@ -29,7 +29,16 @@ LAZY_PACKAGES: Mapping[str, str] = {
 }
 
 # Modules that declare what is raised; a port's own conflicts carry its rows, which errors.py must not know.
-DECLARE_ERRORS = ("errors", "agents.errors", "checkpoint.rows", "store.base", "cache.base", "ledger.base", "server.refusals", "engine.commands")
+DECLARE_ERRORS = (
+    "errors",
+    "agents.errors",
+    "checkpoint.rows",
+    "store.base",
+    "cache.base",
+    "ledger.base",
+    "server.refusals",
+    "engine.commands",
+)
 
 # Raised to reach the runtime, never to be reported: no code.
 CONTROL_FLOW = ("GraphBubbleUp", "GraphInterrupt", "GraphDrained", "ParentCommand", "Stopped")

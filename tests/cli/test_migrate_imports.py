@@ -47,7 +47,8 @@ def test_paths_that_differ_are_found_by_the_table() -> None:
 
 def test_a_name_without_counterpart_gets_a_statement_of_its_own() -> None:
     text = "from langgraph.types import interrupt, PregelExecutableTask as T, Command  # words\nx = 1\n"
-    after = "from waitpoint.types import interrupt, Command  # words\nfrom langgraph.types import PregelExecutableTask as T\nx = 1\n"
+    kept = "from langgraph.types import PregelExecutableTask as T\n"
+    after = f"from waitpoint.types import interrupt, Command  # words\n{kept}x = 1\n"
     assert migrated(text) == (after, ["langgraph.types.PregelExecutableTask"])
 
 

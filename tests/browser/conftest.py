@@ -22,6 +22,8 @@ LEFT_OUT = pytest.StashKey[int]()
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if CHROMIUM is not None:
         return
+    if "browser" in os.environ.get("WAITPOINT_REQUIRE", "").split(","):
+        raise pytest.UsageError("WAITPOINT_REQUIRE asks for the tests in a browser, and there is no chromium; install it")
     left_out = [item for item in items if item.get_closest_marker("browser")]
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)

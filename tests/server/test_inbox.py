@@ -23,7 +23,7 @@ from waitpoint.graph import START, StateGraph
 from waitpoint.hosting.host import Host
 from waitpoint.inbox import Doors, router_of
 from waitpoint.ledger.sqlite import SqliteLedger
-from waitpoint.server import create_app, errors
+from waitpoint.server import Security, create_app, errors
 from waitpoint.server.callers import Caller
 from waitpoint.server.refusals import UnauthorizedError
 from waitpoint.types import interrupt
@@ -67,20 +67,14 @@ def hidden(page: httpx.Response) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def open_desk(path: Path, caller: Caller | None = None) -> AsyncGenerator[Desk]:
-    app = create_app({"assistant": desk.asking()}, path)
-    if caller is not None:
-        as_caller(app, caller)
+    app = create_app({"assistant": desk.asking()}, path, security=None if caller is None else signed_in(caller))
     async with served(app) as url, httpx.AsyncClient(base_url=url) as http:
         yield Desk(url, http, path)
 
 
-def as_caller(app: FastAPI, caller: Caller) -> None:
-    @app.middleware("http")
-    async def known(request: Request, call_next: Any) -> Response:
-        if request.url.path.startswith("/inbox"):
-            request.state.caller = caller
-        found: Response = await call_next(request)
-        return found
+def signed_in(caller: Caller) -> Security:
+    """Take whoever calls the pages for this one."""
+    return Security(authenticate=lambda request: caller if request.url.path.startswith("/inbox") else Caller())
 
 
 @pytest.fixture
@@ -373,8 +367,7 @@ async def test_an_answer_on_which_its_step_failed_can_be_given_again_and_says_so
         return {"n": int(interrupt("Which number?"))}
 
     graph = StateGraph(dict).add_node("pick", pick).add_edge(START, "pick").compile(name="picks")
-    app = create_app({"assistant": graph}, tmp_path / "threads.db")
-    as_caller(app, ANA)
+    app = create_app({"assistant": graph}, tmp_path / "threads.db", security=signed_in(ANA))
     async with served(app) as url, httpx.AsyncClient(base_url=url) as http, get_client(url=url) as client:
         at = Desk(url, http, tmp_path / "threads.db")
         thread = (await client.threads.create())["thread_id"]

@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_left_to_another_python(item: pytest.Item) -> bool:
     """Peers, providers and browsers are other people's code; of a test that takes every store, one store shows the Python.
 
-    The cases of such tests, and of those of one module, are dealt out: each Python takes a sixth.
+    The cases of such tests, and of those of one module, are dealt out: each Python takes a twelfth.
     """
     folder = item.nodeid.split("/")[1]
     if folder in {"browser", "differential", "providers"}:
@@ -38,4 +38,4 @@ def _is_left_to_another_python(item: pytest.Item) -> bool:
     case = item.nodeid.partition("[")[2].lower()
     if not case or not (folder in {"agents", "behaviours", "founding", "scenarios"} or folder.startswith("test_")):
         return False
-    return "sqlite" in case or zlib.crc32(item.nodeid.encode()) % 6 != sys.version_info.minor % 3
+    return "sqlite" in case or zlib.crc32(item.nodeid.encode()) % 12 != sys.version_info.minor % 3

@@ -23,7 +23,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if CHROMIUM is not None:
         return
     if "browser" in os.environ.get("WAITPOINT_REQUIRE", "").split(","):
-        raise pytest.UsageError("WAITPOINT_REQUIRE asks for the tests in a browser, and there is no chromium; install it")
+        raise pytest.UsageError(
+            "WAITPOINT_REQUIRE asks for the tests in a browser, and there is no chromium; install it"
+        )
     left_out = [item for item in items if item.get_closest_marker("browser")]
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)

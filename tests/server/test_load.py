@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 async def opened(port: int, thread: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a stream of a thread and return once the server has begun to send it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /threads/{thread}/stream HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET /threads/{thread}/stream HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200"), head
     return reader, writer

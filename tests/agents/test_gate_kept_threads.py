@@ -94,7 +94,7 @@ def test_pruning_at_every_rest_changes_nothing(mode: str, stored: Any, effects: 
             assert agent.get_state(THREAD) == before
             state = call(agent, resume(state, APPROVE), THREAD)
         stored.prune(["1"])
-        assert effects.lines()[-1].startswith(f"paid {paid} ")
+        assert any(line.startswith(f"paid {paid} ") for line in effects.lines())  # the calls of a turn run side by side
     assert len([line for line in effects.lines() if line.startswith("paid")]) == 2
     assert [text for _, _, text in results(agent.get_state(THREAD).values)] == [
         "contents of notes",

@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_left_to_another_python(item: pytest.Item) -> bool:
-    """Peers, providers and browsers are other people's code, and drawn graphs show no Python; of a test that takes every store, one store shows the Python.
+    """Peers, providers and browsers are other people's code, and drawn graphs show no Python. Of a test
+    that takes every store, one store shows the Python.
 
     The cases of such tests, and of those of one module, are dealt out: each Python takes a twelfth.
     """
